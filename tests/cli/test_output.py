@@ -111,7 +111,7 @@ def test_pipes_devices_and_links_stay_what_they_are(folder: Path) -> None:
     ("outputs", "said"),
     [
         (("-o", "two.py"), "two.py is read and would be overwritten"),
-        (("--gantt", "./lab.toml"), "is read and would be overwritten"),
+        (("--trace", "./lab.toml"), "is read and would be overwritten"),
         (("-o", "alias.json"), "alias.json is read and would be overwritten"),
         (("-o", "same.json", "--trace", "same.json"), "two outputs have the name same.json"),
     ],

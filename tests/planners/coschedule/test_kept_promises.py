@@ -75,7 +75,8 @@ def test_more_disk_bandwidth_or_time_is_never_worse(seed: int) -> None:
     assert planned(program, platform, 20.0).makespan <= makespan * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", _some((1,), range(6)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
 def test_more_time_is_never_worse_where_jobs_are_many(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of list schedules before the search once depended on the time."""
     monkeypatch.setattr(Improving, "overdue", False)  # a busy machine must not end one of them early

@@ -42,7 +42,13 @@ def covered_cases(count: int) -> list[Problem]:
     return found[:count]
 
 
-@pytest.mark.parametrize("problem", covered_cases(20), ids=lambda problem: problem.platform.name)
+@pytest.mark.parametrize(
+    "problem",
+    [
+        pytest.param(problem, id=problem.platform.name, marks=pytest.mark.slow if number % 2 else ())
+        for number, problem in enumerate(covered_cases(20))
+    ],
+)
 def test_plan_and_bound_meet_at_the_optimum(problem: Problem) -> None:
     optimum = proven_optimum(problem)
     assert optimum is not None

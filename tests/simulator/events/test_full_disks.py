@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,11 @@ from headrace.report.resources import disk_levels
 LAB = hr.Platform(
     (hr.Site("s1", (hr.Host("h1"),), storage=60.0),), contention="fifo", routing="links", name="lab"
 )
+
+
+def some(quick: Iterable[int], slow: Iterable[int]) -> list[Any]:
+    """Seeds for every change, and more for the slow suite."""
+    return [*quick, *(pytest.param(seed, marks=pytest.mark.slow) for seed in slow)]
 
 
 @dataclass
@@ -104,7 +111,7 @@ def full_disks(seed: int) -> tuple[hr.Program, hr.Platform, Plan]:
     return program, full, replace(plan, platform=full)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", some(range(6), range(6, 30)))
 def test_a_valid_plan_is_carried_out_on_full_disks(seed: int) -> None:
     program, platform, plan = full_disks(seed)
     assert hr.check(program, platform, plan) == []
@@ -114,7 +121,7 @@ def test_a_valid_plan_is_carried_out_on_full_disks(seed: int) -> None:
 
 
 @pytest.mark.parametrize("replan", ["both", "neither"])
-@pytest.mark.parametrize("seed", [0, 3, 5, 12, 17])
+@pytest.mark.parametrize("seed", some((0, 3), (5, 12, 17)))
 def test_a_lost_host_does_not_stop_a_run_on_full_disks(seed: int, replan: str) -> None:
     """Nothing was thrown away that is needed then; each site has another host."""
     program, platform, plan = full_disks(seed)

@@ -71,7 +71,7 @@ def tight_plans(contention: Contention) -> Iterator[Plan]:
             continue
 
 
-@pytest.mark.parametrize("contention", ["fifo", "fair"])
+@pytest.mark.parametrize("contention", ["fifo", pytest.param("fair", marks=pytest.mark.slow)])
 def test_replays_hold_no_more_than_the_disks_have(contention: Contention) -> None:
     plans = restricted = 0
     for plan in tight_plans(contention):
