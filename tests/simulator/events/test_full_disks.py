@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.planner import Coschedule
 from headrace.report.resources import disk_levels
+from headrace.testing.invariants import judge
+from simulator.made_plan import Made
 
 LAB = hr.Platform(
     (hr.Site("s1", (hr.Host("h1"),), storage=60.0),), contention="fifo", routing="links", name="lab"
@@ -23,17 +24,6 @@ LAB = hr.Platform(
 def some(quick: Iterable[int], slow: Iterable[int]) -> list[Any]:
     """Seeds for every change, and more for the slow suite."""
     return [*quick, *(pytest.param(seed, marks=pytest.mark.slow) for seed in slow)]
-
-
-@dataclass
-class Made:
-    """A planner that has its plan already."""
-
-    made: Plan
-    name: str = "made"
-
-    def plan(self, problem: Problem) -> Plan:
-        return self.made
 
 
 def two_jobs(read: float, first: float, second: float, sites: list[str] | None = None) -> hr.Program:
@@ -116,6 +106,7 @@ def test_a_valid_plan_is_carried_out_on_full_disks(seed: int) -> None:
     program, platform, plan = full_disks(seed)
     assert hr.check(program, platform, plan) == []
     run = hr.simulate(program, platform, Made(plan))
+    assert judge(run) == []
     assert run.makespan == pytest.approx(plan.makespan, rel=0.02)
     assert (run.executed.host == plan.host).all()
 

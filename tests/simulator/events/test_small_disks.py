@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.core.scheduler import Problem
-from headrace.model.plan import Plan
 from headrace.planners.coschedule.planner import Coschedule
 from headrace.testing.invariants import judge
 from headrace.testing.tiered_grid import tiered_grid
+from simulator.made_plan import Made
 
 ONCE = hr.SimulationConfig(hr.ReplanPolicy(replan="neither"))
-
-
-@dataclass
-class Made:
-    """A planner that has its plan already."""
-
-    made: Plan
-    name: str = "made"
-
-    def plan(self, problem: Problem) -> Plan:
-        return self.made
 
 
 def require_as_planned(jobs: int, seed: int) -> None:
