@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from headrace.commands.what_if import parse_change
 from headrace.core.scheduler import Problem
 from headrace.formats.loading import load_program
 from headrace.model.errors import UsageError
+from headrace.model.plan import Plan
 from headrace.model.platform import Host, Link, Platform, Site
+from headrace.model.program import Program
 from headrace.planners.coschedule.planner import Coschedule
 from headrace.planners.coschedule.why_not import why_not
 from planners.coschedule.cases import rich_case
@@ -62,6 +65,13 @@ def files(tmp_path: Path) -> list[str]:
 def lab() -> Platform:
     sites = (Site("s", (Host("a", 2.0, 4), Host("b", kinds={"fft": 3.0})), storage=10.0), Site("t"))
     return Platform(sites, (Link("s", "t", 10.0),), routing="links")
+
+
+def made(platform: Platform) -> Plan:
+    """A plan of one task of 8 seconds on hosts of speeds up to 2."""
+    program = Program("one")
+    program.task(None, outputs=["x"], work=8.0, name="one")
+    return Coschedule(time=1.0).plan(Problem(program.graph, platform))
 
 
 @pytest.mark.parametrize(
@@ -120,6 +130,30 @@ def test_what_if_is_the_changed_problem_solved_from_scratch(seed: int) -> None:
     answer = what_if(platform, [change], solve)[0]  # type: ignore[arg-type]
     fresh = solve(changed_platform(platform, parse_change(change)))
     assert answer.makespan == fresh.makespan  # type: ignore[attr-defined]
+
+
+def test_what_only_adds_is_never_answered_by_a_longer_plan(files: list[str]) -> None:
+    program, platform = load_program(files[0]), Platform.read(files[2])
+
+    def solve(changed: Platform) -> Plan:
+        return Coschedule(time=1.0).plan(Problem(program.graph, changed))
+
+    changes = ["cores near +1", "link store-near x0.5", "without host f1"]
+    more, slower, fewer = what_if(platform, changes, solve, present=20.0)
+    assert (more.makespan, more.longer) == (20.0, pytest.approx(23.0))
+    assert "as long: planning again found 23 s" in more.row(20.0)[1]
+    assert slower.longer is None
+    assert slower.makespan == pytest.approx(44.0)
+    assert fewer.makespan == pytest.approx(42.0)
+    alone = what_if(platform, ["cores near +1"], solve)[0]
+    assert alone.makespan == alone.facts()["new_plan"] == pytest.approx(23.0)
+
+
+@pytest.mark.parametrize("contention", ["fifo", "fair"])
+def test_fair_links_may_make_a_plan_longer(contention: str) -> None:
+    platform = replace(lab(), contention=contention)
+    present = what_if(platform, ["link s-t x2"], made, present=1.0)[0]
+    assert (present.makespan == 1.0) == (contention == "fifo")
 
 
 def test_what_if_and_why_not_on_the_command_line(files: list[str], tmp_path: Path) -> None:

@@ -213,7 +213,8 @@ def _answered(
             source, changed, scheduler, rules=rules, seed=options.seed, bound=options.bound, **given
         )
 
-    outcomes = what_if(platform, options.what_if, solve)
+    present = made.makespan if rules is None else None  # a rule may speak of what the change adds
+    outcomes = what_if(platform, options.what_if, solve, present)
     problem = Problem(source.graph, platform, seed=options.seed, rules=rules)
     seconds = (20.0 if options.time is None else options.time) / CANDIDATES
     return Answers(outcomes, [why_not(problem, made, host, seconds) for host in options.why_not])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.commands.changed_platform import changed_platform
-from headrace.commands.what_if import parse_change
+from headrace.commands.what_if import Change, parse_change
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.units import show_time
 
@@ -27,6 +28,8 @@ class Outcome:
     bound: float
     said: str = ""
     """Why there is no plan."""
+    longer: float | None = None
+    """Makespan of the new plan where it is longer than the present one, which remains possible after the change."""
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -34,11 +37,15 @@ class Outcome:
             "makespan": self.makespan,
             "bound": self.bound,
             "no_plan": self.said or None,
+            "new_plan": self.makespan if self.longer is None else self.longer,
         }
 
     def row(self, before: float) -> list[str]:
         if self.makespan is None:
             return [f"what if {self.change}", f"no plan: {self.said}"]
+        if self.longer is not None:
+            found = f"planning again found {show_time(self.longer)}"
+            return [f"what if {self.change}", f"{show_time(self.makespan)}, as long: {found}"]
         gain = before - self.makespan
         share = f"{abs(gain) / before:.1%}" if before > 0 else "0.0%"
         how = "as long" if abs(gain) <= 1e-9 * before else f"{share} {'shorter' if gain > 0 else 'longer'}"
@@ -51,21 +58,41 @@ def require_changes(platform: Platform, changes: Sequence[str]) -> None:
         changed_platform(platform, parse_change(text))
 
 
-def what_if(platform: Platform, changes: Sequence[str], solve: Callable[[Platform], Plan]) -> list[Outcome]:
+def what_if(
+    platform: Platform,
+    changes: Sequence[str],
+    solve: Callable[[Platform], Plan],
+    present: float | None = None,
+) -> list[Outcome]:
     """Solve the problem again after each change, each on its own.
 
-    All changes are read before the first is solved, so that a mistake in the last one costs no time.
+    `present` is the makespan of a plan for the unchanged platform: a change that only adds something leaves that plan
+    possible, so that no answer is longer. All changes are read before the first is solved, so that a mistake in the
+    last one costs no time.
     """
-    platforms = [(text, changed_platform(platform, parse_change(text))) for text in changes]
+    asked = [(text, parse_change(text)) for text in changes]
+    platforms = [(text, change, changed_platform(platform, change)) for text, change in asked]
     found = []
-    for text, changed in platforms:
+    for text, change, changed in platforms:
+        at_most = present if present is not None and _only_adds(platform, change) else math.inf
         try:
             made = solve(changed)
         except HeadraceError as error:
             found.append(Outcome(text, None, 0.0, error.problem))
         else:
-            found.append(Outcome(text, made.makespan, made.bound))
+            longer = made.makespan if made.makespan > at_most * (1 + 1e-9) else None
+            found.append(Outcome(text, min(made.makespan, at_most), min(made.bound, at_most), longer=longer))
     return found
+
+
+def _only_adds(platform: Platform, change: Change) -> bool:
+    """Whether every plan for the platform is possible after the change, with the same starts.
+
+    On fair links a transfer that ends earlier may slow others down.
+    """
+    if platform.contention == "fair":
+        return False
+    return change.operation in ("add", "more") or (change.operation == "multiply" and change.amount >= 1.0)
 
 
 def require_hosts(platform: Platform, hosts: Sequence[str]) -> None:
