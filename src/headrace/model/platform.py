@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -406,95 +407,116 @@ def _all_of(kind: type, given: Any, where: str) -> tuple[Any, ...]:
 
 def _validate(platform: Platform) -> None:
     """Reject invalid values, naming the value and its location."""
+    _validate_whole(platform)
+    for site in platform.sites:
+        _validate_site(platform, site)
+        for host in site.hosts:
+            _validate_host(platform, host)
+    sites = {site.name for site in platform.sites}
+    for link in platform.links:
+        _validate_link(platform, link, sites)
+    if platform.pairs is not None:
+        _validate_pairs(platform, platform.pairs)
 
-    def wrong(problem: str, where: str, hint: str) -> BadPlatform:
-        return BadPlatform(problem, where=f"{platform.name}: {where}", hint=hint)
+
+def _wrong(platform: Platform, problem: str, where: str, hint: str) -> BadPlatform:
+    return BadPlatform(problem, where=f"{platform.name}: {where}", hint=hint)
+
+
+def _validate_whole(platform: Platform) -> None:
+    """Settings of the platform, names, and the origin."""
+
+    def wrong(problem: str, hint: str) -> BadPlatform:
+        return _wrong(platform, problem, "top level", hint)
 
     if platform.contention not in CONTENTIONS:
-        raise wrong(f"contention is {platform.contention!r}", "top level", "use none, fifo or fair")
+        raise wrong(f"contention is {platform.contention!r}", "use none, fifo or fair")
     if platform.routing not in ROUTINGS:
-        raise wrong(f"routing is {platform.routing!r}", "top level", "use quickest or links")
+        raise wrong(f"routing is {platform.routing!r}", "use quickest or links")
     if not any(site.hosts for site in platform.sites):
-        raise wrong("there is no host", "top level", "add a [[site]] with a [[site.host]]")
+        raise wrong("there is no host", "add a [[site]] with a [[site.host]]")
     names = Counter(s.name for s in platform.sites)
     names.update(h.name for s in platform.sites for h in s.hosts)
     for name, count in names.items():
         if count > 1:
-            raise wrong(
-                f"the name {name!r} is used {count} times",
-                "top level",
-                "give each site and host its own name",
-            )
-    for site in platform.sites:
-        where = f"site {site.name!r}"
-        for what, value in (("bandwidth", site.bandwidth), ("uplink", site.uplink)):
-            if value is not None and not value > 0:
-                raise wrong(f"{what} is {value}", where, 'give a rate above 0, such as "100 Mbit/s"')
-        for what, value in (
-            ("latency", site.latency),
-            ("uplink_latency", site.uplink_latency),
-            ("storage", site.storage),
-        ):
-            if not value >= 0:
-                raise wrong(f"{what} is {value}", where, "give a value of 0 or more")
-        for host in site.hosts:
-            where = f"host {host.name!r}"
-            for kind, speed in (("speed", host.speed), *host.kinds.items()):
-                if not (math.isfinite(speed) and speed > 0):
-                    raise wrong(f"speed is {speed} ({kind})", where, "give a speed above 0")
-            if not 0 <= host.load < 1:
-                raise wrong(f"load is {host.load}", where, "give a share from 0 up to, not including, 1")
-            if not 1 <= host.cores <= _MOST_CORES or host.cores % 1:
-                hint = f"give a whole number from 1 to {_MOST_CORES:,}"
-                raise wrong(f"cores is {short(host.cores)}", where, hint)
-            if host.arch < 0:
-                raise wrong(f"arch is {host.arch}", where, "give 0 or more")
-            for what, value in (("price", host.price), ("watts", host.watts)):
-                if not (math.isfinite(value) and value >= 0):
-                    raise wrong(f"{what} is {value}", where, "give a finite number of 0 or more")
-            if not host.memory >= 0:
-                raise wrong(f"memory is {host.memory}", where, "give a number of bytes, 0 or more")
-            if host.trace is not None and host.trace.peak > 1.0:
-                raise wrong(f"its trace has {host.trace.peak}", where, "give shares of a core, up to 1")
-    sites = {s.name for s in platform.sites}
-    for link in platform.links:
-        where = f"link {link.source!r} -> {link.target!r}"
-        for end in (link.source, link.target):
-            if end not in sites:
-                raise wrong(f"there is no site {end!r}", where, f"use one of {', '.join(sorted(sites)[:8])}")
-        if link.source == link.target:
-            raise wrong("it connects a site to itself", where, "use the site's bandwidth instead")
-        if not (link.bandwidth > 0 and link.latency >= 0):
-            raise wrong(
-                f"bandwidth is {link.bandwidth}, latency {link.latency}", where, "give a bandwidth above 0"
-            )
+            raise wrong(f"the name {name!r} is used {count} times", "give each site and host its own name")
     if platform.origin is not None and platform.origin not in names:
         raise wrong(
             f"origin {platform.origin!r} is neither a host nor a site",
-            "top level",
             f'name one, or add [[site]] name = "{platform.origin}" (a site without hosts only holds data)',
         )
-    if platform.pairs is not None:
-        if platform.links or any(s.uplink is not None or s.bandwidth is not None for s in platform.sites):
-            raise wrong(
-                "a pairwise network cannot be combined with site bandwidths, uplinks or links",
-                "[pairs]",
-                "describe the network in one way",
-            )
-        n = sum(len(s.hosts) for s in platform.sites)
-        if platform.pairs.bandwidth.shape != (n, n):
-            raise wrong(
-                f"bandwidth is {platform.pairs.bandwidth.shape} for {n} hosts",
-                "[pairs]",
-                "give one row and one column per host",
-            )
-        off = ~np.eye(n, dtype=bool)
-        if not np.all(platform.pairs.bandwidth[off] > 0):
-            i, j = np.argwhere((~(platform.pairs.bandwidth > 0)) & off)[0]
-            raise wrong(
-                f"bandwidth from host {i} to host {j} is {platform.pairs.bandwidth[i, j]}",
-                "[pairs]",
-                "give a bandwidth above 0 for each pair of hosts",
-            )
-        if not np.all(np.asarray(platform.pairs.latency) >= 0):
-            raise wrong("a latency is negative", "[pairs]", "give 0 or more")
+
+
+def _validate_site(platform: Platform, site: Site) -> None:
+    where = f"site {site.name!r}"
+    for what, value in (("bandwidth", site.bandwidth), ("uplink", site.uplink)):
+        if value is not None and not value > 0:
+            hint = 'give a rate above 0, such as "100 Mbit/s"'
+            raise _wrong(platform, f"{what} is {value}", where, hint)
+    for what, value in (
+        ("latency", site.latency),
+        ("uplink_latency", site.uplink_latency),
+        ("storage", site.storage),
+    ):
+        if not value >= 0:
+            raise _wrong(platform, f"{what} is {value}", where, "give a value of 0 or more")
+
+
+def _validate_host(platform: Platform, host: Host) -> None:
+    def wrong(problem: str, hint: str) -> BadPlatform:
+        return _wrong(platform, problem, f"host {host.name!r}", hint)
+
+    for kind, speed in (("speed", host.speed), *host.kinds.items()):
+        if not (math.isfinite(speed) and speed > 0):
+            raise wrong(f"speed is {speed} ({kind})", "give a speed above 0")
+    if not 0 <= host.load < 1:
+        raise wrong(f"load is {host.load}", "give a share from 0 up to, not including, 1")
+    if not 1 <= host.cores <= _MOST_CORES or host.cores % 1:
+        raise wrong(f"cores is {short(host.cores)}", f"give a whole number from 1 to {_MOST_CORES:,}")
+    if host.arch < 0:
+        raise wrong(f"arch is {host.arch}", "give 0 or more")
+    for what, value in (("price", host.price), ("watts", host.watts)):
+        if not (math.isfinite(value) and value >= 0):
+            raise wrong(f"{what} is {value}", "give a finite number of 0 or more")
+    if not host.memory >= 0:
+        raise wrong(f"memory is {host.memory}", "give a number of bytes, 0 or more")
+    if host.trace is not None and host.trace.peak > 1.0:
+        raise wrong(f"its trace has {host.trace.peak}", "give shares of a core, up to 1")
+
+
+def _validate_link(platform: Platform, link: Link, sites: AbstractSet[str]) -> None:
+    def wrong(problem: str, hint: str) -> BadPlatform:
+        return _wrong(platform, problem, f"link {link.source!r} -> {link.target!r}", hint)
+
+    for end in (link.source, link.target):
+        if end not in sites:
+            raise wrong(f"there is no site {end!r}", f"use one of {', '.join(sorted(sites)[:8])}")
+    if link.source == link.target:
+        raise wrong("it connects a site to itself", "use the site's bandwidth instead")
+    if not (link.bandwidth > 0 and link.latency >= 0):
+        raise wrong(f"bandwidth is {link.bandwidth}, latency {link.latency}", "give a bandwidth above 0")
+
+
+def _validate_pairs(platform: Platform, pairs: Pairs) -> None:
+    def wrong(problem: str, hint: str) -> BadPlatform:
+        return _wrong(platform, problem, "[pairs]", hint)
+
+    if platform.links or any(s.uplink is not None or s.bandwidth is not None for s in platform.sites):
+        raise wrong(
+            "a pairwise network cannot be combined with site bandwidths, uplinks or links",
+            "describe the network in one way",
+        )
+    n = sum(len(s.hosts) for s in platform.sites)
+    if pairs.bandwidth.shape != (n, n):
+        raise wrong(
+            f"bandwidth is {pairs.bandwidth.shape} for {n} hosts", "give one row and one column per host"
+        )
+    off = ~np.eye(n, dtype=bool)
+    if not np.all(pairs.bandwidth[off] > 0):
+        i, j = np.argwhere((~(pairs.bandwidth > 0)) & off)[0]
+        raise wrong(
+            f"bandwidth from host {i} to host {j} is {pairs.bandwidth[i, j]}",
+            "give a bandwidth above 0 for each pair of hosts",
+        )
+    if not np.all(np.asarray(pairs.latency) >= 0):
+        raise wrong("a latency is negative", "give 0 or more")
