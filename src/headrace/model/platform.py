@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from headrace.model.arguments import as_float, checked_path, short
+from headrace.model.arguments import as_float, checked_path, checked_workers, short
 from headrace.model.deferred import deferred
 from headrace.model.errors import BadPlatform, HeadraceError
 from headrace.model.graph import Floats, Graph
@@ -325,7 +325,8 @@ class Platform:
         import os
 
         if speeds is None:
-            hosts = tuple(Host(f"w{i}", cores=cores) for i in range(workers or os.cpu_count() or 1))
+            number = checked_workers(workers) or os.cpu_count() or 1
+            hosts = tuple(Host(f"w{i}", cores=cores) for i in range(number))
         else:
             given: Any = speeds
             if isinstance(given, str) or not isinstance(given, Iterable):
@@ -419,6 +420,8 @@ def _validate(platform: Platform) -> None:
     names = Counter(s.name for s in platform.sites)
     names.update(h.name for s in platform.sites for h in s.hosts)
     for name, count in names.items():
+        if not name or not isinstance(name, str):
+            raise wrong(f"a site or host is named {short(name)}", "top level", 'give a text, such as "node1"')
         if count > 1:
             raise wrong(
                 f"the name {name!r} is used {count} times",
@@ -430,12 +433,8 @@ def _validate(platform: Platform) -> None:
         for what, value in (("bandwidth", site.bandwidth), ("uplink", site.uplink)):
             if value is not None and not value > 0:
                 raise wrong(f"{what} is {value}", where, 'give a rate above 0, such as "100 Mbit/s"')
-        for what, value in (
-            ("latency", site.latency),
-            ("uplink_latency", site.uplink_latency),
-            ("storage", site.storage),
-        ):
-            if not value >= 0:
+        for what in ("latency", "uplink_latency", "storage"):
+            if not (value := getattr(site, what)) >= 0:
                 raise wrong(f"{what} is {value}", where, "give a value of 0 or more")
         for host in site.hosts:
             where = f"host {host.name!r}"
