@@ -66,13 +66,19 @@ def shorten(value: object, limit: int = 80) -> str:
 
 
 def _one_error(error: ValidationError, where: str) -> BadFile:
-    first: Any = error.errors(include_url=False)[0]
+    found: list[Any] = list(error.errors(include_url=False))
+    first = found[0]
     if first["type"] == "json_invalid":
         return BadFile(
             f"not valid JSON: {first['ctx']['error']}", where=where, hint="fix the file at that position"
         )
-    at = place(first["loc"]) or "the document"
-    wanted = first["msg"][0].lower() + first["msg"][1:]
+    location, wanted = first["loc"], first["msg"][0].lower() + first["msg"][1:]
+    kinds = [each for each in found if each["loc"][:-1] == location[:-1] and each["input"] is first["input"]]
+    if len(kinds) > 1:  # one for each kind of value that could stand here, which ends the location
+        location = location[:-1]
+        expected = (each["msg"].removeprefix("Input should be ") for each in kinds)
+        wanted = f"input should be {' or '.join(dict.fromkeys(expected))}"
+    at = place(location) or "the document"
     if first["type"] == "missing":
         return BadFile(f"{at} is missing", where=where, hint="add it")
     return BadFile(
