@@ -473,3 +473,60 @@ def test_two_results_with_one_path_are_refused(tmp_path: Path) -> None:
         program.output(program.task(lambda: 1, outputs=[name]), path)
     with pytest.raises(UsageError, match=r"'./same.txt' is also the path of result 'a'"):
         hr.run(program, workers=1, record=tmp_path, output=tmp_path)
+
+
+EXAMPLES = Path(__file__).parent.parent / "examples" / "lpsched"
+AVERAGER, MARYLAND = EXAMPLES / "microscope.ini", EXAMPLES / "maryland.ini"
+
+
+def test_deploy_takes_files_and_says_in_short_what_it_made() -> None:
+    made = hr.deploy(str(AVERAGER), MARYLAND, "trivial")
+    assert made.check() == []
+    assert repr(made).startswith("<Deployment of 'microscope' on 'Maryland' by trivial: ")
+    assert repr(made.problem.pipeline) == "<Pipeline 'microscope': 5 filters, 4 streams>"
+
+
+def test_deploy_takes_shared_clusters_from_the_file(tmp_path: Path) -> None:
+    lab = "[cluster c]\nbandwidth = 1 MB/s\nshared = yes\n[host a1..2]\ncluster = c\npower = 1\n"
+    (tmp_path / "lab.ini").write_text(lab)
+    pipeline = hr.Pipeline(
+        "p",
+        [hr.FilterProfile("read", seconds=1.0, volume=9.0), hr.FilterProfile("add", seconds=1.0)],
+        sources=[hr.Source("a1", {"a1": 1.0})],
+    )
+    assert hr.deploy(pipeline, tmp_path / "lab.ini", "trivial").problem.segments == {"c": 1e6}
+    assert hr.deploy(pipeline, tmp_path / "lab.ini", "trivial", segments={}).problem.segments == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: hr.deploy(None, MARYLAND), "the pipeline is None"),  # type: ignore[arg-type]
+        (lambda: hr.deploy(AVERAGER, 3), "the platform is 3, an int"),  # type: ignore[arg-type]
+        (lambda: hr.deploy(AVERAGER, MARYLAND, time="x"), "the argument time is 'x'"),  # type: ignore[arg-type]
+        (lambda: hr.deploy(AVERAGER, MARYLAND, loads=3), "the argument loads is 3"),  # type: ignore[arg-type]
+        (lambda: hr.deploy(AVERAGER, MARYLAND, knobs={}), "the argument knobs is {}"),  # type: ignore[arg-type]
+        (lambda: hr.deploy(AVERAGER, MARYLAND, sources=["a"]), "'a' among the sources"),  # type: ignore[list-item]
+        (lambda: hr.stream(None), "the application is None"),  # type: ignore[arg-type]
+        (lambda: hr.stream("x.txt"), "'x.txt' is not a Python file"),
+        (lambda: hr.run(hr.Program(), on=3), "the cluster is 3, an int"),
+        (lambda: hr.run(hr.Program(), workers="2"), "the number of workers is '2'"),  # type: ignore[arg-type]
+        (lambda: hr.run(hr.Program(), workers=0), "the number of workers is 0"),
+        (lambda: hr.Platform.local(-1), "the number of workers is -1"),
+        (lambda: hr.Platform.probe("tcp://127.0.0.1:1"), "the client is 'tcp://127.0.0.1:1', a str"),
+    ],
+)
+def test_pipelines_and_clusters_of_another_type_are_named(
+    call: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADRACE_HOME", str(tmp_path / "record"))
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", 3])
+def test_hosts_and_sites_have_names(name: Any) -> None:
+    for sites in ([hr.Site("s", [hr.Host(name)])], [hr.Site(name, [hr.Host("a")])]):  # type: ignore[arg-type]
+        with pytest.raises(BadPlatform, match=f"is named {name!r}"):
+            hr.Platform(sites)  # type: ignore[arg-type]

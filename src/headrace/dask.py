@@ -132,9 +132,10 @@ def _enter(
     except Exception as error:  # as below, but nobody's platform is to blame
         _not_steered(session, str(error))
         return session
+    from headrace.runtime.dask_steering import AlreadySteered, SteeringPlugin
+
     try:
         from headrace.record.steering_rows import steered_rows
-        from headrace.runtime.dask_steering import SteeringPlugin
 
         workers = _workers(client)
         known = session.steered.platform = _known(session, client, workers, platform, book)
@@ -152,6 +153,12 @@ def _enter(
         if platform is not None:
             raise
         _not_steered(session, str(error))
+    except AlreadySteered as other:
+        _not_steered(session, "another client already steers this cluster")
+        if other.args == (client.id,):
+            session.steered.error = (
+                "this client already steers this cluster: the outer block places the tasks"
+            )
     except Exception as error:  # the engine has many ways to fail, and none of them may stop the user's code
         _not_steered(session, f"{type(error).__name__}: {error}")
     return session

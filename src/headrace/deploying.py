@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+from headrace.given import as_machines, as_pipeline
+from headrace.model.arguments import as_float, wrong_argument
 from headrace.model.deployment import Deployment
 from headrace.model.errors import BadPlan, UsageError
 from headrace.model.pipeline import Knobs, Pipeline, PipelineProblem, RouteChoice, Source
@@ -12,8 +15,8 @@ from headrace.model.platform import Platform
 
 
 def deploy(
-    pipeline: Pipeline,
-    platform: Platform,
+    pipeline: Pipeline | str | Path,
+    platform: Platform | str | Path,
     planner: str = "lpsched",
     *,
     sources: Iterable[Source] | None = None,
@@ -30,6 +33,8 @@ def deploy(
 
     Parameters
     ----------
+    pipeline, platform
+        Objects, or the names of files, as for `headrace deploy`.
     planner
         `lpsched`, `trivial` (one host per filter) or `total` (all hosts).
     sources, knobs
@@ -37,7 +42,7 @@ def deploy(
     several_per_host
         Filters may share a host, each with a share of its cores.
     segments
-        Sites whose hosts share one medium, with its bandwidth in bytes/s.
+        Sites whose hosts share one medium, with its bandwidth in bytes/s; by default those of the platform's file.
     loads
         Override the load of hosts by name: the share of each core used by others, from 0 to less than 1.
     routes
@@ -73,14 +78,18 @@ def deploy(
         raise UsageError(
             f"there is no deployment planner {planner!r}", hint=f"use one of {', '.join(PLANNERS)}"
         )
+    pipeline, machines = as_pipeline(pipeline), as_machines(platform)
+    _require_numbers(time=time, gap=gap)
+    if knobs is not None and not isinstance(knobs, Knobs):
+        raise wrong_argument("argument knobs", knobs, "give a Knobs, or leave it out")
     if sources is not None:
         pipeline = pipeline.with_sources(sources)
     problem = PipelineProblem(
         pipeline,
-        with_loads(platform, loads or {}),
+        with_loads(machines.platform, loads or {}),
         pipeline.knobs if knobs is None else knobs,
         several_per_host,
-        segments or {},
+        machines.segments if segments is None else segments,
         routes,
     )
     if planner == "lpsched":
@@ -97,12 +106,20 @@ def deploy(
     return made
 
 
+def _require_numbers(**given: object) -> None:
+    for name, value in given.items():
+        if as_float(value) is None:
+            raise wrong_argument(f"argument {name}", value, "give a number")
+
+
 def with_loads(platform: Platform, loads: Mapping[str, float]) -> Platform:
     """The same platform with the load of some hosts replaced.
 
     >>> with_loads(Platform.pairwise([1.0, 1.0], bandwidth=1e6), {"h1": 0.5}).hosts[1].load
     0.5
     """
+    if not isinstance(loads, Mapping):
+        raise wrong_argument("argument loads", loads, 'give names and shares, such as {"host1": 0.5}')
     known = {h.name for h in platform.hosts}
     for name in loads:
         if name not in known:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.arguments import as_float, as_whole, short, wrong_argument
-from headrace.model.errors import BadFile, UsageError
+from headrace.model.errors import BadFile, BadProgram, UsageError
 from headrace.model.graph import Graph
 from headrace.model.keyword_call import require_call
 from headrace.model.platform import Platform
@@ -17,9 +17,12 @@ from headrace.model.program import Command, Program
 
 if TYPE_CHECKING:
     from headrace.core.scheduler import Planner, Scheduler
+    from headrace.formats.platform_ini import Machines
     from headrace.model.behaviour import GridScript
+    from headrace.model.pipeline import Pipeline
     from headrace.model.plan import Plan
     from headrace.rules.tree import RuleSet
+    from headrace.runtime.filters import App
 
 
 def as_program(given: Any, *, commands: bool = False) -> Program | Graph:
@@ -68,6 +71,66 @@ def as_grid(given: Any) -> Platform | GridScript:
         return load_grid(given)
     hint = "the program comes first, then the platform" if isinstance(given, Program | Graph) else ""
     raise wrong_argument("platform", given, hint or "give a Platform, the name of a file, or 'local'")
+
+
+def as_pipeline(given: Any) -> Pipeline:
+    """A pipeline as it is; a text or path is its file."""
+    from headrace.model.pipeline import Pipeline
+
+    if isinstance(given, Pipeline):
+        return given
+    if isinstance(given, str | Path):
+        from headrace.formats.loading import load_pipeline
+
+        return load_pipeline(given)
+    raise wrong_argument("pipeline", given, "give a Pipeline, or the name of its file")
+
+
+def as_machines(given: Any) -> Machines:
+    """A platform for pipelines; of a file, with the clusters that it marks as a shared medium."""
+    from headrace.formats.platform_ini import Machines
+
+    if isinstance(given, str | Path):
+        from headrace.formats.loading import load_machines
+
+        return load_machines(given)
+    if type(given).__name__ == "Pipeline":
+        raise wrong_argument("platform", given, "the pipeline comes first, then the platform")
+    return Machines(as_platform(given))
+
+
+def as_app(given: Any) -> App:
+    """A pipeline application as it is; a text or path is a drawing or `file.py:name`, where the name defaults to `app`.
+
+    This executes the file, or those that the drawing names: use it only on files that you trust.
+    """
+    from headrace.runtime.filters import App
+
+    if isinstance(given, App):
+        return given
+    if not isinstance(given, str | Path):
+        raise wrong_argument("application", given, "give an App, or file.py:name")
+    path, _, name = str(given).partition(":")
+    if path.endswith(".toml"):
+        from headrace.runtime.drawn_app import drawn_app
+
+        return drawn_app(path)
+    if not path.endswith(".py"):
+        raise UsageError(
+            f"{str(given)!r} is not a Python file", hint="give file.py:name, such as pipe.py:app"
+        )
+    from headrace.formats.python_program import load_from_file
+
+    name = name or "app"
+    found = load_from_file(f"{path}:{name}")
+    app = found() if callable(found) and not isinstance(found, App) else found
+    if not isinstance(app, App):
+        raise BadProgram(
+            f"{name!r} is of type {type(app).__name__}, not an App",
+            where=path,
+            hint="name a headrace.runtime.filters.App",
+        )
+    return app
 
 
 def as_plan(given: Any, program: Program | Graph, platform: Platform) -> Plan:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Scheduler
+from headrace.model.arguments import checked_workers
 from headrace.model.errors import UsageError
 from headrace.model.platform import Platform
 from headrace.online.adapter import accepted_policy, make_scheduler
 from headrace.planners.registry import DEFAULT, registered_name
+from headrace.runtime.clients import is_client, require_cluster
 from headrace.runtime.run_policy import RunPolicy
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ def run_request(*, rules: Rules | None = None, **given: Any) -> RunRequest:
     scheduler = given.get("scheduler")
     if isinstance(scheduler, str):
         given["scheduler"] = registered_name(scheduler)
+    given["workers"] = checked_workers(given.get("workers"))
     return RunRequest(rules=_rules(rules), **given)
 
 
@@ -95,11 +98,12 @@ def _rules(given: Rules | None) -> RuleSet | None:
 def opened_cluster(request: RunRequest) -> Iterator[Cluster]:
     """Workers for one run; a cluster passed in stays open."""
     on = request.on
-    if _is_client(on):
+    if is_client(on):
         from headrace.runtime.cluster import over_client
 
         yield over_client(on)
     elif not isinstance(on, str):
+        require_cluster(on)
         yield on
     elif on == "local":
         from headrace.runtime.local_workers import spawn_workers
@@ -139,11 +143,6 @@ def _remote_cluster(on: str, tls: dict[str, Any]) -> Cluster:
     if on == SSH:
         raise UsageError("no file of hosts is named", where=on, hint="write ssh://hosts.toml")
     return open_ssh(on.removeprefix(SSH))
-
-
-def _is_client(on: Any) -> bool:
-    """Whether it is a client of the engine, which is not loaded for this question."""
-    return any(base.__module__ == "distributed.client" for base in type(on).__mro__)
 
 
 def _warm_up(scheduler: str | Planner | Scheduler) -> None:

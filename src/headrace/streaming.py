@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.given import as_app, as_pipeline
 from headrace.model.deployment import Deployment
 from headrace.model.errors import BadPlan, RunStopped, TaskFailed, UsageError
 from headrace.model.pipeline import Pipeline, PipelineProblem
@@ -64,11 +65,11 @@ class Streamed:
 
 
 def stream(
-    app: App,
+    app: App | str | Path,
     on: str | Cluster = "local",
     deployment: Deployment | str | Path | None = None,
     *,
-    pipeline: Pipeline | None = None,
+    pipeline: Pipeline | str | Path | None = None,
     workers: int | None = None,
     options: StreamOptions | None = None,
     emulate: Emulated | None = None,
@@ -81,6 +82,8 @@ def stream(
 
     Parameters
     ----------
+    app
+        An application, or `file.py:name`, which is executed.
     on
         `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster`, which stays open.
     deployment
@@ -117,6 +120,7 @@ def stream(
     {'count': [b'6']}
     """
     emulate, options = emulate or Emulated(), options or StreamOptions()
+    app, pipeline = as_app(app), None if pipeline is None else as_pipeline(pipeline)
     given = _Given(app, on, deployment, pipeline, workers, emulate, tls, tell)
     _require_effects(given, options)
     with tempfile.TemporaryDirectory(prefix="headrace-ports-") as folder:

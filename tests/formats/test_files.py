@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from headrace.formats import files
 from headrace.formats.files import read_file, read_head, write_file
+from headrace.formats.loading import load_platform, load_program
 from headrace.formats.shapes import read_shape
 from headrace.formats.wfformat_shapes import document_adapter
 from headrace.model.errors import BadFile
@@ -96,3 +98,36 @@ def test_bad_json(data: bytes, message: str) -> None:
 def test_documents_of_too_many_values_are_refused_before_parsing() -> None:
     with pytest.raises(BadFile, match="more than 10 values"):
         read_shape(document_adapter(), b"not even JSON" + b"," * 11, "x.json", max_values=10)
+
+
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
+def test_a_byte_order_mark_is_no_part_of_the_text(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(pack(b"\xef\xbb\xbf{}"))
+    assert read_file(path) == read_head(path) == b"{}"
+
+
+def test_files_that_an_editor_begins_with_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    (tmp_path / "lab.toml").write_text("\ufeff[[host]]\nname = 'a'\n", encoding="utf-8")
+    (tmp_path / "two.json").write_text(
+        '\ufeff{"directed": true, "nodes": [{"id": "a"}], "links": []}', encoding="utf-8"
+    )
+    assert load_platform(tmp_path / "lab.toml").hosts[0].name == "a"
+    assert list(load_program(tmp_path / "two.json").tasks) == ["a"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_other_encodings_are_named(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "lab.toml").write_bytes("\ufeff[[host]]".encode(encoding))
+    with pytest.raises(BadFile, match=r"is UTF-16 text.*save it as UTF-8"):
+        load_platform(tmp_path / "lab.toml")
+
+
+def test_a_value_that_fits_none_of_several_kinds_is_named_without_them(tmp_path: Path) -> None:
+    text = '{"directed": true, "nodes": [{"id": 1, "work": NaN}], "links": []}'
+    (tmp_path / "n.json").write_text(text)
+    with pytest.raises(
+        BadFile, match=r"nodes\[0\]\.work is nan: input should be a valid string or "
+    ) as caught:
+        load_program(tmp_path / "n.json")
+    assert "finite number" in str(caught.value)

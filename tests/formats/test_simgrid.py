@@ -233,3 +233,28 @@ def test_document_types_with_declarations_are_refused(tmp_path: Path) -> None:
     (tmp_path / "p.xml").write_text('<!DOCTYPE platform [<!ENTITY a "b">]><platform version="4"/>')
     with pytest.raises(BadFile, match="document type"):
         load_platform(tmp_path / "p.xml")
+
+
+@pytest.mark.parametrize(
+    ("body", "version", "said"),
+    [
+        (
+            '<cluster id="c" radical="3-1" speed="1Gf" bw="1MBps" lat="0"/>',
+            "4.1",
+            "radical '3-1' counts downwards",
+        ),
+        ('<zone id="z" routing="Full"><host id="a" speed="1Gf"/></zone>', "9", "version is '9'"),
+    ],
+)
+def test_values_that_simgrid_does_not_know(tmp_path: Path, body: str, version: str, said: str) -> None:
+    (tmp_path / "p.xml").write_text(f"{HEAD.replace('4.1', version)}{body}</platform>")
+    with pytest.raises(BadPlatform, match=said) as caught:
+        load_platform(tmp_path / "p.xml")
+    assert str(caught.value).count("p.xml") == 1
+
+
+def test_the_file_is_named_once_when_it_refers_to_another(tmp_path: Path) -> None:
+    body = '<zone id="z" routing="Full"><host id="a" speed="1Gf" speed_file="../x.trace"/></zone>'
+    with pytest.raises(BadFile, match="outside its folder") as caught:
+        platform_of(tmp_path, body)
+    assert str(caught.value).count("p.xml") == 1

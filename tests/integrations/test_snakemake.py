@@ -122,13 +122,13 @@ print(made.select_jobs([Job()], [Job()], {{"_cores": 2}}, {{}}))
 def test_wrong_hosts_are_refused(tmp_path):
     said = in_plugin("""
 from snakemake_scheduler_plugin_headrace.hosts import read_lab
-for text in ("fast", "fast=0", "a=1,a=2", "=3", "a=1x0"):
+for text in ("fast", "fast=0", "a=1,a=2", "=3", "a=1x0", "a=1x"):
     try:
         read_lab(None, text)
     except Exception as error:
         print(type(error).__name__)
 """)
-    assert said.splitlines() == ["UsageError"] * 5
+    assert said.splitlines() == ["UsageError"] * 6
 
 
 def test_benchmark_files_are_untrusted(tmp_path):

@@ -160,3 +160,21 @@ def test_a_negative_time_limit_is_refused(tmp_path):
     assert done.code == 1
     said = "--scheduler-headrace-time-limit is -1 (try: give 0 or more seconds, such as 5)"
     assert said in done.text
+
+
+def test_a_record_that_cannot_be_used_is_named_once(tmp_path):
+    (tmp_path / "record").write_text("a file where the folder should be")
+    done = run(tmp_path, RULE_OF_THREE)
+    assert done.code == 0, done.text
+    told = [line for line in done.text.splitlines() if line.startswith("headrace:")]
+    assert len(told) == 1
+    assert told[0].startswith("headrace: run times are not kept between runs: ")
+
+
+RULE_OF_THREE = """
+rule all:
+    input: expand("{k}.txt", k=range(3))
+rule work:
+    output: "{k}.txt"
+    shell: "echo {resources.headrace_host} > {output}"
+"""

@@ -27,7 +27,7 @@ def slow(folder: str) -> int:
     note(folder, "slow")
     (Path(folder) / "running").touch()
     wait(Path(folder) / "failed")
-    time.sleep(0.4)
+    time.sleep(1.0)
     return 5
 
 

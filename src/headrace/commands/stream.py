@@ -15,7 +15,7 @@ from headrace.commands.options import JsonOption, PlotOption
 from headrace.commands.run import parse_speeds
 from headrace.commands.stream_live import live_lines, print_line
 from headrace.commands.stream_table import live_table
-from headrace.commands.trial import load_app
+from headrace.given import as_app
 from headrace.model.errors import UsageError
 from headrace.model.pipeline import Pipeline
 from headrace.model.units import plural, show_size, show_time
@@ -176,7 +176,7 @@ def stream(
 ) -> None:
     """Run the application and print what was measured; the exit code is 1 if a filter failed."""
     require_outputs(drawn=(plot,), inputs=(app_spec, place.on, place.deployment))
-    app = load_app(app_spec)
+    app = as_app(app_spec)
     with live_lines(app, place.slower) if live else live_table() as observe:
         done = carry_out(
             app,

@@ -12,11 +12,10 @@ import typer
 from headrace.commands.console import print_json, print_table, progress, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption
-from headrace.formats.python_program import load_from_file
-from headrace.model.errors import BadProgram, UsageError
+from headrace.given import as_app
+from headrace.model.errors import UsageError
 from headrace.model.pipeline import READER_KIND
 from headrace.model.units import quantity, show_size, show_time
-from headrace.runtime.filters import App
 from headrace.runtime.trial import Clock, Trial
 from headrace.runtime.trial import trial as measure
 
@@ -88,7 +87,7 @@ def run_trial(spec: str, options: TrialOptions, tell: Callable[[str], None]) -> 
     """Load the application, measure it, and write the pipeline file if requested."""
     from headrace.formats.pipeline_ini import write_pipeline
 
-    app = load_app(spec)
+    app = as_app(spec)
     made = measure(
         app,
         repeats=options.repeats,
@@ -126,7 +125,7 @@ def run_cluster_trial(spec: str, options: TrialOptions, tell: Callable[[str], No
     from headrace.runtime.measured import probe_platform
     from headrace.runtime.trial_cluster import trial_on
 
-    app = load_app(spec)
+    app = as_app(spec)
     assert options.on is not None
     spool = int(quantity(options.spool, "size", "--spool"))
     with connect(options.on, ca=options.tls_ca, cert=options.tls_cert, key=options.tls_key) as cluster:
@@ -170,32 +169,6 @@ def cluster_json(made: ClusterTrial) -> dict[str, Any]:
             for number, found in enumerate(made.classes)
         ],
     }
-
-
-def load_app(spec: str) -> App:
-    """The application of `file.py:name`, or the result of that function; the name defaults to `app`. Or a drawn one.
-
-    This executes the file, or those that the drawing names: use it only on files that you trust.
-    """
-    path, _, name = spec.partition(":")
-    if path.endswith(".toml"):
-        from headrace.runtime.drawn_app import drawn_app
-
-        return drawn_app(path)
-    if not path.endswith(".py"):
-        raise UsageError(
-            f"{spec!r} is not a Python file", where="trial", hint="give file.py:name, such as pipe.py:app"
-        )
-    name = name or "app"
-    found = load_from_file(f"{path}:{name}")
-    app = found() if callable(found) and not isinstance(found, App) else found
-    if not isinstance(app, App):
-        raise BadProgram(
-            f"{name!r} is of type {type(app).__name__}, not an App",
-            where=path,
-            hint="name a headrace.runtime.filters.App",
-        )
-    return app
 
 
 def table(made: Trial) -> tuple[list[str], list[list[str]]]:

@@ -30,11 +30,13 @@ BOMB_FLOOR = 16_000_000
 BOMB_RATIO = 200
 """Compression ratio beyond which larger files are refused; real JSON is near 30."""
 _CHUNK = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+"""What some editors write before UTF-8 text."""
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_file(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
-    """The contents of a regular file, decompressed if its first bytes say that it is gzip."""
+    """The contents of a regular file, decompressed if its first bytes say gzip; without a byte order mark."""
     where = str(path)
     with _open_regular(path) as file:
         try:
@@ -46,7 +48,7 @@ def read_file(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
             ) from None
     if len(data) > limit:
         raise _too_large(where, limit)
-    return data
+    return data.removeprefix(_BOM)
 
 
 def read_head(path: str | Path, size: int = 65536) -> bytes:
@@ -60,7 +62,7 @@ def read_head(path: str | Path, size: int = 65536) -> bytes:
                 f"cannot be read: {error.strerror}", where=where, hint="check the disk and try again"
             ) from None
     if head[:2] != _GZIP_MAGIC:
-        return head
+        return head.removeprefix(_BOM)
     member = zlib.decompressobj(wbits=31)
     try:
         text = member.decompress(head, size)
@@ -68,7 +70,7 @@ def read_head(path: str | Path, size: int = 65536) -> bytes:
         raise _corrupt(where, error) from None
     if len(head) < size and len(text) < size and not member.eof:
         raise _cut_short(where, len(head))
-    return text
+    return text.removeprefix(_BOM)
 
 
 def write_file(

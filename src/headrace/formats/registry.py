@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -102,11 +103,13 @@ def detect(spec: str | Path) -> Format:
         ):  # also without a header, so that the error is about CSV
             return found
         if head is None:
-            head = read_head(spec).removeprefix(b"\xef\xbb\xbf").lstrip()
+            head = read_head(spec).lstrip()
         if found.sniff(head):
             return found
     if head is None:
         head = read_head(spec)
+    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise BadFile("is UTF-16 text", where=str(spec), hint="save it as UTF-8")
     what = "is empty" if not head else f"starts with {head[:16]!r}"
     raise BadFile(
         f"{what}: not a format that Headrace reads",

@@ -20,6 +20,9 @@ MAX_VALUES = 50_000_000
 MAX_NUMBER = 1e18
 """Seconds and bytes beyond this are assumed to be mistakes."""
 
+_KINDS = ("str", "int", "float", "bool", "none")
+"""What pydantic adds to the location of a value that may be one of several kinds."""
+
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 """Text does not pass for a number, nor NaN for a quantity. Undeclared keys are ignored."""
 
@@ -66,13 +69,20 @@ def shorten(value: object, limit: int = 80) -> str:
 
 
 def _one_error(error: ValidationError, where: str) -> BadFile:
-    first: Any = error.errors(include_url=False)[0]
+    found: list[Any] = list(error.errors(include_url=False))
+    first = found[0]
     if first["type"] == "json_invalid":
         return BadFile(
             f"not valid JSON: {first['ctx']['error']}", where=where, hint="fix the file at that position"
         )
-    at = place(first["loc"]) or "the document"
-    wanted = first["msg"][0].lower() + first["msg"][1:]
+    location, wanted = first["loc"], first["msg"][0].lower() + first["msg"][1:]
+    if location and location[-1] in _KINDS:  # one error for each kind of value that could stand here
+        location = location[:-1]
+        expected = (
+            each["msg"].removeprefix("Input should be ") for each in found if each["loc"][:-1] == location
+        )
+        wanted = f"input should be {' or '.join(dict.fromkeys(expected))}"
+    at = place(location) or "the document"
     if first["type"] == "missing":
         return BadFile(f"{at} is missing", where=where, hint="add it")
     return BadFile(

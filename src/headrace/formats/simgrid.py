@@ -107,6 +107,7 @@ def read_simgrid(path: str | Path) -> Platform:
         raise BadPlatform(f"the document is a <{root.tag}>", where=where, hint="give a SimGrid <platform>")
     reader = _Reader(Path(path))
     try:
+        _require_version(root)
         top = [reader.zone(each) for each in root if each.tag in (*_ZONES, "cluster")]
         reader.refuse_others(root, (*_ZONES, "cluster", "trace", "trace_connect"))
         if len(top) != 1:
@@ -119,7 +120,17 @@ def read_simgrid(path: str | Path) -> Platform:
             reader.connect(each)
         return platform_of_zone(top[0], Path(path).name.removesuffix(".gz").removesuffix(".xml"))
     except HeadraceError as error:
-        raise error.at(where) from None
+        raise (
+            error if error.where.startswith(f"{where}: ") or error.where == where else error.at(where)
+        ) from None
+
+
+def _require_version(root: Element) -> None:
+    version = root.get("version", "4.1")
+    if version.partition(".")[0] not in ("3", "4"):
+        raise BadPlatform(
+            f"version is {shorten(version)}", hint="convert it to version 4.1, with simgrid_update_xml"
+        )
 
 
 class _Reader:
@@ -394,6 +405,9 @@ def _radical(text: str, where: str) -> list[int]:
         if not first.isdecimal() or (dash and not last.isdecimal()) or len(first) > 9 or len(last) > 9:
             raise BadPlatform(f"radical is {shorten(text)}", where=where, hint="write it as in 0-9,12")
         numbers = range(int(first), int(last or first) + 1)
+        if not numbers:
+            hint = f"write {last}-{first}"
+            raise BadPlatform(f"radical {shorten(part)} counts downwards", where=where, hint=hint)
         if len(found) + len(numbers) > MAX_HOSTS:
             raise BadPlatform(f"more than {MAX_HOSTS} hosts", where=where, hint="split the platform")
         found += numbers

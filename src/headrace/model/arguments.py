@@ -82,6 +82,21 @@ def checked_seed(given: object) -> int:
     return checked_whole(given, "seed", MOST_SEED)
 
 
+def checked_workers(given: object) -> int | None:
+    """How many workers; None: as many as there are cores.
+
+    >>> checked_workers(None), checked_workers(2)
+    (None, 2)
+    """
+    if given is None:
+        return None
+    number = as_whole(given)
+    if number is None or number < 1:
+        hint = "give a whole number of 1 or more, or leave it out for one per core"
+        raise wrong_argument("number of workers", given, hint)
+    return number
+
+
 def checked_path(given: Any, what: str = "path") -> str | Path:
     """The name of a file, as text or path.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from headrace.model.arguments import checked_path
 from headrace.model.pipeline import PipelineProblem
+from headrace.model.units import plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,6 +124,12 @@ class Deployment:
         from headrace.model.check_deployment import check_deployment
 
         return check_deployment(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Deployment of {self.problem.pipeline.name!r} on {self.problem.platform.name!r} by {self.planner}: "
+            f"{plural(len(self.hosts_used), 'host')}, {self.throughput:.4g} MB/s>"
+        )
 
     def plot(self, path: str | Path) -> None:
         """Draw clusters, copies and flows as SVG."""

@@ -95,8 +95,10 @@ parameters: image, sigma)
 def function_name(body: Callable[..., Any]) -> str:
     """The name of a function or class, without what it is defined in if that is a function.
 
-    >>> function_name(lambda: 0), function_name(int.bit_length)
-    ('lambda', 'int.bit_length')
+    >>> function_name(lambda: 0), function_name(int.bit_length), function_name([lambda: 0 for _ in range(1)][0])
+    ('lambda', 'int.bit_length', 'lambda')
     """
-    name = getattr(body, "__qualname__", type(body).__name__)
-    return str(name).rpartition("<locals>.")[2].replace("<lambda>", "lambda")
+    name = str(getattr(body, "__qualname__", type(body).__name__)).replace("<lambda>", "lambda")
+    return name.rpartition("<locals>.")[2].rpartition(">.")[
+        2
+    ]  # before Python 3.12, "<listcomp>." comes before it

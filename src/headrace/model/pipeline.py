@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from headrace.model.arguments import checked_path
+from headrace.model.arguments import checked_path, short
 from headrace.model.errors import BadProgram, UsageError
 from headrace.model.platform import Host, Platform
+from headrace.model.units import plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +92,7 @@ class Knobs:
         return self.least_of.get(name, self.least)
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Pipeline:
     """Filters and streams: an acyclic graph with one reader, the filter without incoming streams.
 
@@ -122,18 +123,22 @@ class Pipeline:
         sources: Iterable[Source] = (),
         knobs: Knobs | None = None,
     ) -> None:
-        filters = tuple(filters)
+        filters = _all_of(FilterProfile, filters, "filters")
         if streams is None:
             streams = [Stream(a.name, b.name) for a, b in pairwise(filters)]
         for key, value in (
             ("name", name),
             ("filters", filters),
-            ("streams", tuple(streams)),
-            ("sources", tuple(sources)),
+            ("streams", _all_of(Stream, streams, "streams")),
+            ("sources", _all_of(Source, sources, "sources")),
             ("knobs", knobs or Knobs()),
         ):
             object.__setattr__(self, key, value)
         _validate(self)
+
+    def __repr__(self) -> str:
+        found = f"{plural(len(self.filters), 'filter')}, {plural(len(self.streams), 'stream')}"
+        return f"<Pipeline {self.name!r}: {found}>"
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -288,6 +293,14 @@ def _validate(pipeline: Pipeline) -> None:
             raise wrong(f"there is no filter {name!r} to give a least share", f"use one of {known}")
     _ = pipeline.order  # finds cycles
     _validate_reader(pipeline)
+
+
+def _all_of(kind: type, given: Iterable[Any], what: str) -> tuple[Any, ...]:
+    found = tuple(given)
+    wrong = next((each for each in found if not isinstance(each, kind)), None)
+    if wrong is not None:
+        raise UsageError(f"{short(wrong)} among the {what} of a pipeline", hint=f"give {kind.__name__}(...)")
+    return found
 
 
 def _validate_reader(pipeline: Pipeline) -> None:

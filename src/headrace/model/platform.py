@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from headrace.model.arguments import as_float, checked_path, short
+from headrace.model.arguments import as_float, checked_path, checked_workers, short
 from headrace.model.deferred import deferred
 from headrace.model.errors import BadPlatform, HeadraceError
 from headrace.model.graph import Floats, Graph
@@ -326,7 +326,8 @@ class Platform:
         import os
 
         if speeds is None:
-            hosts = tuple(Host(f"w{i}", cores=cores) for i in range(workers or os.cpu_count() or 1))
+            number = checked_workers(workers) or os.cpu_count() or 1
+            hosts = tuple(Host(f"w{i}", cores=cores) for i in range(number))
         else:
             given: Any = speeds
             if isinstance(given, str) or not isinstance(given, Iterable):
@@ -438,6 +439,8 @@ def _validate_whole(platform: Platform) -> None:
     names = Counter(s.name for s in platform.sites)
     names.update(h.name for s in platform.sites for h in s.hosts)
     for name, count in names.items():
+        if not name or not isinstance(name, str):
+            raise wrong(f"a site or host is named {short(name)}", 'give a text, such as "node1"')
         if count > 1:
             raise wrong(f"the name {name!r} is used {count} times", "give each site and host its own name")
     if platform.origin is not None and platform.origin not in names:

@@ -128,8 +128,9 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             "L-HEFT can compete with D-HEFT on the FFT, whose communication is more complex",
             f"L-HEFT takes {slower:.3f} times as long as D-HEFT (mean over contributors)",
             slower < 1.05,
-            "most butterflies stay within a piece: L-HEFT keeps them where the piece is, "
-            f"also while that PC is in use, and D-HEFT plans them away; on idle PCs it is {undisturbed:.3f} times",
+            "most butterflies need only one piece. L-HEFT keeps them on the PC that has the piece, even while its "
+            "user needs that PC, and D-HEFT moves them to others; on idle PCs L-HEFT takes "
+            f"{undisturbed:.3f} times as long",
             rule="less than 1.05 times D-HEFT's makespan on average",
         ),
         judged(

@@ -104,8 +104,8 @@ def joining(ask: Ask, chosen: dict[str, Program]) -> Reproduction:
         claims=claims(rows),
         pictures=[_picture(name, [row for row in rows if row.program == name]) for name in chosen],
         notes=[
-            f"Means of {ask.seeds_or(SEEDS)} seeds, curves of the first. Tasks take {WORK['Jacobi']:g} s (Jacobi) and "
-            f"{WORK['FFT']:g} s (FFT) on an idle PC: at 1 Gbit/s and the ratios of figure 11 all 640 tasks would "
+            f"Means of {ask.seeds_or(SEEDS)} seeds, curves of the first. Tasks take {WORK['Jacobi']:g} s (Jacobi) "
+            f"and {WORK['FFT']:g} s (FFT) on an idle PC: at 1 Gbit/s and the ratios of figure 11 all 640 tasks would "
             "be done before the first contributor joins. Users come and go in stretches of six run times.",
             "Response: from joining to the first task that begins there. Planning takes D-HEFT "
             f"{PLANNING * 1e3:g} ms for each thousand tasks times contributors, and a hundred times that in its "
@@ -201,6 +201,6 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
 _WHY = {
     "Jacobi": "both react as soon as a task is ready, and a plan takes milliseconds: even a hundred "
     "times that is not noticeable",
-    "FFT": "tasks that need no traffic stay where their data is, and most of an FFT needs none: a newcomer waits for "
-    "one that does. Jacobi, where every task needs its neighbours' rows, has no such wait",
+    "FFT": "tasks that need no transfers stay where their data is, and most tasks of an FFT need none. A host that "
+    "joins therefore waits for one that does. Jacobi, where every task needs its neighbours' rows, has no such wait",
 }

@@ -120,19 +120,20 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
         ],
         notes=[
             f"Means of {ask.seeds_or(SEEDS)} seeds. {CHUNKS * tasks_in_chunk} tasks in chunks that share files of "
-            f"1200 KB, planned by {PLANNER} with forecasts; making a plan takes 4 s for all tasks and less for fewer, "
-            "and work goes on meanwhile.",
-            "Changing loads: hosts and links walk around their means (deviation 50 %, memory of 150 s). Half unstable: "
-            "those of the last cluster (12 of 22 hosts) do, and its hosts leave every 25 minutes for five. Unstable: "
-            "all.",
-            "Plans book inputs first and results in the gaps between them, so that mostly other results wait behind a "
-            "late one: the order on links matters where results are large.",
-            "Results of 10, 100 and 400 KB were tried: only the last make the order on links matter; the rule for it "
-            "was first more than 1.005 times, with small results alone, which does not hold. S2 was first to be at "
-            "most 1.05 times the best rule of each grid.",
-            "Policies of the first two tables plan at planning events alone, and when tasks of a lost host have none; "
-            f"`{AT_ONCE}` also when hosts join, leave or are idle. The second table is for S1 with 1600 s, the others "
-            f"for `{AT_ONCE}`.",
+            f"1200 KB, planned by {PLANNER} with forecasts; making a plan takes 4 s for all tasks and less for "
+            "fewer, and work goes on meanwhile.",
+            "Changing loads: the speeds of hosts and links follow random walks around their means (deviation 50 %, "
+            "memory of 150 s). Half unstable: only those of the last cluster do (12 of 22 hosts), and its hosts "
+            "leave every 25 minutes for five minutes. Unstable: all clusters behave like that.",
+            "Plans reserve links for inputs first, and for results in the gaps between them. Behind a late "
+            "transfer it is therefore mostly other results that wait, and the order on links matters only where "
+            "results are large.",
+            "Results of 10, 100 and 400 KB were tried, and the order on links matters only with 400 KB. The "
+            "criterion for that claim was first more than 1.005 times with small results alone, which does not "
+            "hold. The criterion for S2 was first at most 1.05 times the best rule of each grid.",
+            "The policies of the first two tables plan only at planning events and when the tasks of a lost host "
+            f"have to be placed again; `{AT_ONCE}` plans also when hosts join, leave or are idle. The second table "
+            f"is for S1 with 1600 s, the others for `{AT_ONCE}`.",
         ],
     )  # fmt: skip
 

@@ -48,6 +48,10 @@ _ENDED: dict[str, Any] = {}
 Row = tuple[str, str, float, float]
 
 
+class AlreadySteered(Exception):
+    """Another session steers the cluster; the argument is its client if that is the same one."""
+
+
 def _guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
     """Stop steering when something raises an exception; the engine goes on by itself."""
 
@@ -86,8 +90,8 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Take over. Raises an exception, and changes nothing, if another session steers this cluster."""
         others = [p for p in scheduler.plugins.values() if isinstance(p, SteeringPlugin)]
         if others:
-            who = "this client" if any(other.client == self.client for other in others) else "another client"
-            raise RuntimeError(f"{who} already steers this cluster")
+            mine = any(other.client == self.client for other in others)
+            raise AlreadySteered(self.client if mine else "")
         self.scheduler = scheduler
         self.times = Times(self.speeds)
         self.times.load(self.rows)

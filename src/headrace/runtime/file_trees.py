@@ -163,8 +163,13 @@ def _link(link: Path, path: str, top: Path) -> Entry:
 
 def _stays_inside(link: Path, top: Path) -> bool:
     try:
+        link.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # since Python 3.13, `resolve` does not mind
+            return False
+    try:
         return link.resolve().is_relative_to(top)
-    except (OSError, RuntimeError):  # a link to itself
+    except (OSError, RuntimeError):
         return False
 
 

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from headrace.model.arguments import wrong_argument
 from headrace.model.errors import UsageError
 from headrace.model.machines import MachineLinks, platform_of_machines
 from headrace.model.platform import Host, Platform
+from headrace.runtime.clients import is_client
 from headrace.runtime.installed import require_headrace
 from headrace.runtime.matching import Worker
 from headrace.runtime.network_probe import BUDGET, group_by_machine, probe_links
@@ -33,6 +35,10 @@ def probe_platform(
     client: Any, name: str = "cluster", *, budget: float = BUDGET, say: Callable[[str], None] | None = None
 ) -> Platform:
     """Measure the speeds and links of a cluster's workers; see `Platform.probe`."""
+    if not is_client(client):
+        raise wrong_argument(
+            "client", client, 'give a connected distributed.Client, such as Client("tcp://...")'
+        )
     workers = workers_of(client, name)
     require_headrace(client, name)
     names = {worker.address: worker.name for worker in workers}

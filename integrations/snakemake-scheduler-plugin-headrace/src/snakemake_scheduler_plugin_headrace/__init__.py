@@ -79,6 +79,8 @@ class Scheduler(SchedulerBase):
         now: float,
     ) -> list[Any] | None:
         end = time.monotonic() + self.seconds
+        if self.times.problem:
+            self._warn("record", f"run times are not kept between runs: {self.times.problem}.")
         self.cores = max(self.cores, int(available.get("_cores", 0)))
         self._note_ended(selectable, int(available.get("_cores", 0)), now)
         for job in selectable:
@@ -133,6 +135,7 @@ class Scheduler(SchedulerBase):
             )
 
     def _warn(self, about: str, text: str) -> None:
+        """One warning about each subject."""
         if about not in self.warned:
             self.warned.add(about)
             self.logger.warning(f"headrace: {text}")

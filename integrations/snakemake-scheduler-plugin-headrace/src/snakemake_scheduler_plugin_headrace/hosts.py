@@ -68,9 +68,9 @@ def read_lab(platform: str | None, hosts: str | None) -> Lab | None:
 
 def _host(text: str) -> Host:
     name, _, figures = text.partition("=")
-    speed, _, cores = figures.partition("x")
+    speed, times, cores = figures.partition("x")
     try:
-        host = Host(name, float(speed), int(cores or 1))
+        host = Host(name, float(speed), int(cores) if times else 1)
     except ValueError:
         host = Host("", 1.0, 1)
     if not name or not host.name or not 0 < host.speed < 1e9 or host.cores < 1:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,17 @@ class RunTimes:
         self.known: dict[tuple[str, str], float] = {}
         self.of_rule: dict[str, list[float]] = {}
         self.benchmarks: dict[str, float | None] = {}
-        with suppress(HeadraceError, OSError):
+        self.problem = ""
+        """Why the record cannot be used."""
+        with self._noted():
             self._load()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except (HeadraceError, OSError) as error:
+            self.problem = self.problem or str(error)
 
     def _load(self) -> None:
         from headrace.record import Record
@@ -95,7 +104,7 @@ class RunTimes:
         ended = [end for end in _written(job.output) if placing.started <= end <= now]
         work = max(0.0, (max(ended) if ended else now) - placing.started) * speed
         self._add(rule_of(job), _part(job), work)
-        with suppress(HeadraceError, OSError):
+        with self._noted():
             self._save(job, work)
 
     def _save(self, job: Any, work: float) -> None:
