@@ -15,8 +15,8 @@ from headrace.planners.bounding.task_groups import group_tasks
 from headrace.planners.bounding.whole_tasks import WholeTasks
 from headrace.planners.bounding.work_program import WorkProgram
 from headrace.planners.bounding.work_table import WorkTable, work_table
+from headrace.planners.bounds import CHAIN, KINDS
 
-KINDS = "work per kind over hosts"
 WITH_DATA = "work and data over hosts and links"
 WHOLE = "whole tasks on classes of hosts"
 ORDERED = "whole tasks in order on classes of hosts"
@@ -49,6 +49,11 @@ def improving_bounds(problem: Problem, best: Bound, most: float, until: float) -
 
 def _all(table: WorkTable, best: Bound, most: float, until: float) -> Iterator[Bound]:
     """The candidates, cheapest first; those after a better one start from it."""
+    # Of a large problem, the quick bound knows the chain without the places of its tasks only.
+    chain = Bound(float(table.chain.min(axis=1).max()), CHAIN)
+    if np.isfinite(chain):
+        best = max(best, chain)
+        yield best
     count = table.seconds.shape[1]
     fine = group_tasks(table, max(60, _FRACTIONS // count))
     programs = [WorkProgram(table, fine)]
