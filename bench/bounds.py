@@ -47,7 +47,12 @@ def cases(count: int) -> Iterator[tuple[str, Problem, tuple[float, float]]]:
     The optimum under fair links is not known; the shortest of several plans takes its place. A case that is not proven
     in time, or that not all of these planners obey, is replaced by the next one.
     """
-    for kind, share in ((small_cases(), 2), (linked_cases("none"), 1), (linked_cases("fifo"), 1), (fair_cases(), 1)):
+    for kind, share in (
+        (small_cases(), 2),
+        (linked_cases("none"), 1),
+        (linked_cases("fifo"), 1),
+        (fair_cases(), 1),
+    ):
         yield from islice(kind, count * share // 5)
 
 
