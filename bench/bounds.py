@@ -4,6 +4,8 @@ python -m bench.bounds exact [--cases N]      N = 500 small cases against proven
 python -m bench.bounds recorded [--seconds S] [--only NAME]
                                               recorded workflows on three platforms, S = 2 s for each bound (about
                                               3 minutes); S = 60 shows what longer searches prove
+python -m bench.bounds shared                 regular programs on few fast hosts and many slow ones, and what keeps
+                                              plans of a layered graph above its bound (about 1 minute)
 python -m bench.bounds large                  CPU seconds of a full bound: 10,000 tasks on 100 hosts (about 1 minute)
 """
 
@@ -19,12 +21,15 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.sweep import layered, pairwise
 from bench.tools import geometric_mean, instances, print_rows, read_dag, read_network
 from headrace.core.scheduler import Problem
+from headrace.experiment.dataflow import fft, matmul
 from headrace.formats.loading import load_platform
 from headrace.formats.wfformat import read_program
 from headrace.model.bound import Bound
-from headrace.model.platform import Contention, Platform
+from headrace.model.platform import Contention, Host, Platform, Site
+from headrace.planners.bounding import anytime
 from headrace.planners.bounds import CHAIN, DATA, WORK, full_bound, lower_bound, quick_bounds
 from headrace.planners.registry import make
 from headrace.testing.exact import proven_makespan, small_case
@@ -156,6 +161,55 @@ def recorded(seconds: float, only: str) -> None:
     print(", ".join(f"{geometric_mean(r[k] for r in ratios):.3f}" for k in range(2)))
 
 
+def regular_cases() -> Iterator[tuple[str, str, Problem]]:
+    """Programs with fewer tasks at a time than hosts, of which few are fast."""
+    random = np.random.default_rng(1)
+    even = layered(2000, width=32, work=(50.0, 100.0))
+    butterflies = fft(2**20, pieces=32, ratio=30.0).graph
+    blocks = matmul().graph
+    for fast, slow in ((8, 56), (16, 16)):
+        hosts = [Host(f"f{k}", 4.0) for k in range(fast)] + [Host(f"s{k}", 1.0) for k in range(slow)]
+        platform = Platform((Site("s", tuple(hosts)),))
+        for name, graph in (("layers of 32", even), ("fft of 32 pieces", butterflies), ("matmul", blocks)):
+            yield name, f"{fast} fast, {slow} slow", Problem(graph, platform)
+    spread = Platform.pairwise(random.uniform(1.0, 4.0, 64), 100.0 * random.uniform(1.0, 4.0, (64, 64)))
+    yield "layers of 32", "64 of speed 1 to 4", Problem(even, spread)
+
+
+def layered_cases() -> Iterator[tuple[str, str, Problem]]:
+    """layers-3000 on pairs-64 as it is, and without some of what makes it hard."""
+    graph, plain = layered(3000), pairwise(64)
+    speeds, links = np.array([h.speed for h in plain.hosts]), plain.network.route_bandwidth
+    fast, quick = np.full(64, speeds.max()), np.full((64, 64), links.max())
+    many = np.full(1000, speeds.max())
+    for where, platform in (
+        ("pairs-64", plain),
+        ("all links as the fastest", Platform.pairwise(speeds, quick)),
+        ("all hosts as the fastest", Platform.pairwise(fast, links)),
+        ("both", Platform.pairwise(fast, quick)),
+        ("both, 1,000 hosts", Platform.pairwise(many, np.full((1000, 1000), links.max()))),
+        ("no transfers", Platform((Site("s", plain.hosts),))),
+    ):
+        yield "layers-3000", where, Problem(graph, platform)
+
+
+def shared() -> None:
+    """Full bounds with and without chains that share hosts."""
+    rows: list[tuple[object, ...]] = []
+    search = anytime.chain_bounds
+    for name, where, problem in (*regular_cases(), *layered_cases()):
+        heft = make("heft").plan(problem).makespan
+        vars(anytime)["chain_bounds"] = lambda *_: iter(())
+        without = full_bound(problem, most=heft)
+        vars(anytime)["chain_bounds"] = search
+        cpu = time.process_time()
+        bound = full_bound(problem, most=heft)
+        cpu = time.process_time() - cpu
+        rows.append((name, where, problem.graph.n_tasks, heft, heft / without, heft / bound, bound.name, cpu))
+    headers = ("program", "hosts", "tasks", "heft s", "heft / bound without", "heft / bound", "name", "CPU s")
+    print_rows(headers, rows)
+
+
 def large() -> None:
     """CPU time and value of a full bound for large layered graphs."""
     rows: list[tuple[object, ...]] = []
@@ -176,7 +230,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("exact", "recorded", "large"))
+    parser.add_argument("what", choices=("exact", "recorded", "shared", "large"))
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--only", default="")
@@ -186,7 +240,7 @@ def main() -> None:
     if asked.what == "recorded":
         recorded(asked.seconds, asked.only)
     else:
-        large()
+        {"shared": shared, "large": large}[asked.what]()
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ def _any_bound(problem: Problem, seed: int, most: float = np.inf) -> float:
 
 
 def _searched(problem: Problem) -> float:
-    """The best bound of the search, which starts from a known bound of nearly 0, so that none is left out."""
-    found = list(chain_bounds(work_table(problem), 1e-3 * lower_bound(problem), np.inf, work_clock() + 60))
+    """The best bound of the search, which starts from half a known bound, so that it reports worse ones, too."""
+    found = list(chain_bounds(work_table(problem), 0.5 * lower_bound(problem), np.inf, work_clock() + 60))
     assert found == sorted(found)
     return found[-1] if found else 0.0
 
@@ -164,13 +164,13 @@ def test_a_flow_through_one_task_is_its_chain_bound() -> None:
 def test_two_chains_share_a_fast_host() -> None:
     """Two chains of 2000 s at speed 1; one host of speed 4, three of speed 1.
 
-    A share y of each chain on the fast host takes 2 * 2000 y / 4 s there, and the chain takes 2000 (y / 4 + 1 - y): both
-    are 800 s for y = 0.8. The chain bound is 500 s, that of work 4000 / 7 s.
+    A share y of each chain on the fast host takes 2 * 2000 y / 4 s there, and the chain takes 2000 (y / 4 + 1 - y):
+    both are 800 s for y = 0.8. The chain bound is 500 s, that of work 4000 / 7 s.
     """
     problem = Problem(_parallel_chains(2, 2000), _one_site([4.0, 1.0, 1.0, 1.0]))
     assert lower_bound(problem) < 670.0
     bound = full_bound(problem, seconds=20.0)
-    assert 798.0 < bound <= 800.0 * TOLERANCE
+    assert 796.0 < bound <= 800.0 * TOLERANCE
     assert bound.name == anytime.CHAINS
     assert make("heft").plan(problem).makespan >= bound
 

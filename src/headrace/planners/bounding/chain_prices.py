@@ -43,36 +43,51 @@ def chain_bounds(table: WorkTable, best: float, most: float, until: float) -> It
     mask = table.chain <= most * (1.0 + 1e-9) if np.isfinite(most) else np.isfinite(table.chain)
     if not mask.any(axis=1).all() or best <= 0.0:
         return
-    chains = chains_of(table, best)
-    rows, classes = chains.unit.shape
-    count = min(_LEVELS, _MOST_ROOM // (rows * classes))
-    if count < 3 or not len(chains.maker):
+    search = _Search(chains_of(table, best), best)
+    if not search.worthwhile:
         return
-    means, flow = _start(chains), _no_flow(chains)
-    levels = Levels(np.zeros(count), np.zeros((rows, count)), np.zeros((rows, count)), np.zeros(classes))
-    highest, before, found = 0.0, 0.0, None
+    before = 0.0
     for k in range(_STEPS):
-        done = min(1.0, k / (0.8 * _STEPS))
-        slope, sharp, pace = (a * (b / a) ** done for a, b in (_SLOPES, _SHARPNESS, _PACES))
-        value = step(chains, means, flow, levels, slope / best, sharp, pace, max(2.0 / (k + 2), _LEAST_GAIN))
-        if value > highest and np.isfinite(value):
-            share = means.share[0]
-            highest, found = value, (share * flow.edge, share * flow.enter, means.price.copy())
-        if any(k == at and highest < part * best for at, part in _HOPELESS):
+        search.step(k)
+        if any(k == at and search.highest < part * best for at, part in _HOPELESS):
             return
         over = work_clock() > until
         if not over and k % _EVALUATED < _EVALUATED - 1:
             continue
-        if (
-            found is not None
-            and highest > best
-            and (bound := flow_bound(table, chains, *found, mask, most)) > best
-        ):
-            best = bound
-            yield best
-        if over or best >= most or (k > _STEPS // 2 and highest < before * (1.0 + _SETTLED)):
+        if search.highest > best:
+            bound = flow_bound(table, search.chains, *search.found, mask, most)
+            if bound > best:
+                best = bound
+                yield best
+        if over or best >= most or (k > _STEPS // 2 and search.highest < before * (1.0 + _SETTLED)):
             return
-        before = highest
+        before = search.highest
+
+
+class _Search:
+    """The steps, and the flow and prices with the largest bound so far."""
+
+    def __init__(self, chains: Chains, best: float) -> None:
+        """`best` is a known bound, the unit of lengths of chains."""
+        rows, classes = chains.unit.shape
+        count = min(_LEVELS, _MOST_ROOM // (rows * classes))
+        self.worthwhile = count >= 3 and len(chains.maker) > 0
+        self.chains, self.best = chains, best
+        self.means, self.flow = _start(chains), _no_flow(chains)
+        room = np.zeros((rows, max(count, 3)))
+        self.levels = Levels(np.zeros(room.shape[1]), room, room.copy(), np.zeros(classes))
+        self.highest = 0.0
+        self.found = (self.flow.edge, self.flow.enter, self.means.price)
+
+    def step(self, k: int) -> None:
+        done = min(1.0, k / (0.8 * _STEPS))
+        slope, sharp, pace = (a * (b / a) ** done for a, b in (_SLOPES, _SHARPNESS, _PACES))
+        gain = max(2.0 / (k + 2), _LEAST_GAIN)
+        value = step(self.chains, self.means, self.flow, self.levels, slope / self.best, sharp, pace, gain)
+        if value > self.highest and np.isfinite(value):
+            share = self.means.share[0]
+            self.highest = value
+            self.found = (share * self.flow.edge, share * self.flow.enter, self.means.price.copy())
 
 
 def chains_of(table: WorkTable, best: float) -> Chains:
