@@ -28,7 +28,7 @@ _FRACTIONS = 1600
 """Groups times classes in the program of work,"""
 _FLOW_FRACTIONS = 480
 """and in the program of work and data."""
-_CHAINS_PART = 0.3
+_CHAINS_PART = 0.2
 """Share of the time for chains that share hosts."""
 _CLOSE = 2e-3
 """The search for the largest makespan that is impossible ends when it is known to this share."""
