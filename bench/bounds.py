@@ -4,6 +4,8 @@ python -m bench.bounds exact [--cases N]      N = 500 small cases against proven
 python -m bench.bounds recorded [--seconds S] [--only NAME]
                                               recorded workflows on three platforms, S = 2 s for each bound (about
                                               3 minutes); S = 60 shows what longer searches prove
+python -m bench.bounds shared                 regular programs on few fast hosts and many slow ones, and what keeps
+                                              plans of a layered graph above its bound (about 1 minute)
 python -m bench.bounds large                  CPU seconds of a full bound: 10,000 tasks on 100 hosts (about 1 minute)
 """
 
@@ -13,16 +15,21 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count as count_up
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from bench.sweep import layered, pairwise
 from bench.tools import geometric_mean, instances, print_rows, read_dag, read_network
 from headrace.core.scheduler import Problem
+from headrace.experiment.dataflow import fft, matmul
 from headrace.formats.loading import load_platform
 from headrace.formats.wfformat import read_program
 from headrace.model.bound import Bound
-from headrace.model.platform import Platform
+from headrace.model.platform import Contention, Host, Platform, Site
+from headrace.planners.bounding import anytime
 from headrace.planners.bounds import CHAIN, DATA, WORK, full_bound, lower_bound, quick_bounds
 from headrace.planners.registry import make
 from headrace.testing.exact import proven_makespan, small_case
@@ -40,33 +47,44 @@ def former_bound(problem: Problem) -> float:
 
 
 def cases(count: int) -> Iterator[tuple[str, Problem, tuple[float, float]]]:
-    """Cases with bounds on their optimum: `small_case` without links, and all networks with and without contention.
+    """Cases with bounds on their optimum: 2 of 5 are `small_case` without links, the others have all kinds of network.
 
-    The optimum under fair links is not known; the shortest of several plans takes its place.
+    The optimum under fair links is not known; the shortest of several plans takes its place. A case that is not proven
+    in time, or that not all of these planners obey, is replaced by the next one.
     """
-    for k in range(count):
-        seed, kind = k // 5, k % 5
-        if kind < 2:
-            problem = small_case(2 * seed + kind)
-            try:
-                proven = proven_makespan(problem, seconds=300.0)
-            except AssertionError as unproven:
-                print(f"left out: {unproven}", flush=True)
-                continue
-            yield "pairwise, 6 to 12 tasks on 3 hosts", problem, proven
-        elif kind < 4:
-            problem = linked_case(seed, "none" if kind == 2 else "fifo")
-            if (found := proven_optimum(problem)) is not None:
-                yield f"all networks, {problem.platform.contention}", problem, found
+    for kind, share in (
+        (small_cases(), 2),
+        (linked_cases("none"), 1),
+        (linked_cases("fifo"), 1),
+        (fair_cases(), 1),
+    ):
+        yield from islice(kind, count * share // 5)
+
+
+def small_cases() -> Iterator[tuple[str, Problem, tuple[float, float]]]:
+    for seed in count_up():
+        problem = small_case(seed)
+        try:
+            yield "pairwise, 6 to 12 tasks on 3 hosts", problem, proven_makespan(problem, seconds=300.0)
+        except AssertionError as unproven:
+            print(f"replaced: {unproven}", flush=True)
+
+
+def linked_cases(contention: Contention) -> Iterator[tuple[str, Problem, tuple[float, float]]]:
+    for seed in count_up():
+        problem = linked_case(seed, contention)
+        if (found := proven_optimum(problem)) is not None:
+            yield f"all networks, {contention}", problem, found
         else:
-            problem = linked_case(seed, "fair")
-            if (
-                problem.constraints is None
-                and problem.graph.cores.max() == 1
-                and not problem.graph.release.any()
-            ):
-                shortest = min(make(name).plan(problem).makespan for name in FAIR_PLANNERS)
-                yield "all networks, fair (shortest plan found)", problem, (shortest, shortest)
+            print(f"replaced: {problem.graph.name} on {problem.platform.name}", flush=True)
+
+
+def fair_cases() -> Iterator[tuple[str, Problem, tuple[float, float]]]:
+    for seed in count_up():
+        problem = linked_case(seed, "fair")
+        if problem.constraints is None and problem.graph.cores.max() == 1 and not problem.graph.release.any():
+            shortest = min(make(name).plan(problem).makespan for name in FAIR_PLANNERS)
+            yield "all networks, fair (shortest plan found)", problem, (shortest, shortest)
 
 
 def exact(count: int) -> int:
@@ -143,6 +161,56 @@ def recorded(seconds: float, only: str) -> None:
     print(", ".join(f"{geometric_mean(r[k] for r in ratios):.3f}" for k in range(2)))
 
 
+def regular_cases() -> Iterator[tuple[str, str, Problem]]:
+    """Programs with fewer tasks at a time than hosts, of which few are fast."""
+    random = np.random.default_rng(1)
+    even = layered(2000, width=32, work=(50.0, 100.0))
+    butterflies = fft(2**20, pieces=32, ratio=30.0).graph
+    blocks = matmul().graph
+    for fast, slow in ((8, 56), (16, 16)):
+        hosts = [Host(f"f{k}", 4.0) for k in range(fast)] + [Host(f"s{k}", 1.0) for k in range(slow)]
+        platform = Platform((Site("s", tuple(hosts)),))
+        for name, graph in (("layers of 32", even), ("fft of 32 pieces", butterflies), ("matmul", blocks)):
+            yield name, f"{fast} fast, {slow} slow", Problem(graph, platform)
+    spread = Platform.pairwise(random.uniform(1.0, 4.0, 64), 100.0 * random.uniform(1.0, 4.0, (64, 64)))
+    yield "layers of 32", "64 of speed 1 to 4", Problem(even, spread)
+
+
+def layered_cases() -> Iterator[tuple[str, str, Problem]]:
+    """layers-3000 on pairs-64 as it is, and without some of what makes it hard."""
+    graph, plain = layered(3000), pairwise(64)
+    speeds, links = np.array([h.speed for h in plain.hosts]), plain.network.route_bandwidth
+    widest = float(links[~np.eye(64, dtype=np.bool_)].max())
+    fast, quick = np.full(64, speeds.max()), np.full((64, 64), widest)
+    many = np.full(1000, speeds.max())
+    for where, platform in (
+        ("pairs-64", plain),
+        ("all links as the fastest", Platform.pairwise(speeds, quick)),
+        ("all hosts as the fastest", Platform.pairwise(fast, links)),
+        ("both", Platform.pairwise(fast, quick)),
+        ("both, 1,000 hosts", Platform.pairwise(many, np.full((1000, 1000), widest))),
+        ("no transfers", Platform((Site("s", plain.hosts),))),
+    ):
+        yield "layers-3000", where, Problem(graph, platform)
+
+
+def shared() -> None:
+    """Full bounds with and without chains that share hosts."""
+    rows: list[tuple[object, ...]] = []
+    search = anytime.chain_bounds
+    for name, where, problem in (*regular_cases(), *layered_cases()):
+        heft = make("heft").plan(problem).makespan
+        vars(anytime)["chain_bounds"] = lambda *_: iter(())
+        without = full_bound(problem, most=heft)
+        vars(anytime)["chain_bounds"] = search
+        cpu = time.process_time()
+        bound = full_bound(problem, most=heft)
+        cpu = time.process_time() - cpu
+        rows.append((name, where, problem.graph.n_tasks, heft, heft / without, heft / bound, bound.name, cpu))
+    headers = ("program", "hosts", "tasks", "heft s", "heft / bound without", "heft / bound", "name", "CPU s")
+    print_rows(headers, rows)
+
+
 def large() -> None:
     """CPU time and value of a full bound for large layered graphs."""
     rows: list[tuple[object, ...]] = []
@@ -163,7 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("exact", "recorded", "large"))
+    parser.add_argument("what", choices=("exact", "recorded", "shared", "large"))
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--only", default="")
@@ -173,7 +241,7 @@ def main() -> None:
     if asked.what == "recorded":
         recorded(asked.seconds, asked.only)
     else:
-        large()
+        {"shared": shared, "large": large}[asked.what]()
 
 
 if __name__ == "__main__":

@@ -24,17 +24,17 @@ from headrace.planners.timed import plan_with_bound
 RULES = ("minmin", "maxmin", "sufferage", "xsufferage", "sufferage2")
 
 
-def layered(tasks: int, seed: int = 1) -> Graph:
-    """Square layers, three in-edges a task."""
+def layered(tasks: int, seed: int = 1, width: int = 0, work: tuple[float, float] = (1.0, 100.0)) -> Graph:
+    """Layers of this width, square if it is 0; three in-edges a task."""
     random = np.random.default_rng(seed)
-    width = max(1, round(tasks**0.5))
+    width = width or max(1, round(tasks**0.5))
     number = np.arange(tasks)
     layer = number // width
     reads = np.where(layer > 0, 3, 0)
     first = np.repeat((layer - 1) * width, reads)
     source = first + random.integers(0, width, int(reads.sum()))
     return make_graph(
-        work=random.uniform(1.0, 100.0, tasks),
+        work=random.uniform(*work, tasks),
         size=random.uniform(1.0, 100.0, len(source)),
         producer=source,
         read_ptr=np.concatenate(([0], np.cumsum(reads))),

@@ -69,7 +69,7 @@ def before_and_after(problem: Problem, quick: Floats) -> tuple[Floats, Floats]:
     hops = hops_of(network)
     near = hops.at(places)
     area, capacity = _areas(problem, column, len(places))
-    maker, reader, size = _edges(graph)
+    maker, reader, size = task_edges(graph)
     before, after = _from_origin(problem, hops, places), _to_origin(problem, hops, places)
     np.maximum(before, graph.release[:, None], out=before)
     ptr, by_reader = _grouped(reader, graph.n_tasks)
@@ -133,7 +133,7 @@ def _areas(problem: Problem, column: NDArray[np.intp], places: int) -> tuple[Flo
     return used[:, None] * share.T[graph.speed_class], capacity
 
 
-def _edges(graph: Graph) -> tuple[Ints, Ints, Floats]:
+def task_edges(graph: Graph) -> tuple[Ints, Ints, Floats]:
     """Every pair of tasks of which one reads from the other, once, with the size of the largest item between them."""
     reader = np.repeat(np.arange(graph.n_tasks, dtype=np.int64), np.diff(graph.read_ptr))
     maker = graph.producer[graph.reads].astype(np.int64)

@@ -9,14 +9,16 @@ import numpy as np
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem
 from headrace.model.bound import Bound
+from headrace.planners.bounding.chain_prices import chain_bounds
 from headrace.planners.bounding.flows import Flows
 from headrace.planners.bounding.ordered_tasks import can_order, ordered_bounds
 from headrace.planners.bounding.task_groups import group_tasks
 from headrace.planners.bounding.whole_tasks import WholeTasks
 from headrace.planners.bounding.work_program import WorkProgram
 from headrace.planners.bounding.work_table import WorkTable, work_table
+from headrace.planners.bounds import CHAIN, KINDS
 
-KINDS = "work per kind over hosts"
+CHAINS = "chains of tasks that share hosts"
 WITH_DATA = "work and data over hosts and links"
 WHOLE = "whole tasks on classes of hosts"
 ORDERED = "whole tasks in order on classes of hosts"
@@ -26,6 +28,8 @@ _FRACTIONS = 1600
 """Groups times classes in the program of work,"""
 _FLOW_FRACTIONS = 480
 """and in the program of work and data."""
+_CHAINS_PART = 0.2
+"""Share of the time for chains that share hosts."""
 _CLOSE = 2e-3
 """The search for the largest makespan that is impossible ends when it is known to this share."""
 _PROVEN = 1.0 - 1e-9
@@ -49,6 +53,14 @@ def improving_bounds(problem: Problem, best: Bound, most: float, until: float) -
 
 def _all(table: WorkTable, best: Bound, most: float, until: float) -> Iterator[Bound]:
     """The candidates, cheapest first; those after a better one start from it."""
+    # Of a large problem, the quick bound knows the chain without the places of its tasks only.
+    chain = Bound(float(table.chain.min(axis=1).max()), CHAIN)
+    if np.isfinite(chain):
+        best = max(best, chain)
+        yield best
+    for value in chain_bounds(table, best, most, work_clock() + _CHAINS_PART * (until - work_clock())):
+        best = max(best, Bound(value, CHAINS))
+        yield best
     count = table.seconds.shape[1]
     fine = group_tasks(table, max(60, _FRACTIONS // count))
     programs = [WorkProgram(table, fine)]
