@@ -512,6 +512,8 @@ def test_deploy_takes_shared_clusters_from_the_file(tmp_path: Path) -> None:
         (lambda: hr.run(hr.Program(), on=3), "the cluster is 3, an int"),
         (lambda: hr.run(hr.Program(), workers="2"), "the number of workers is '2'"),  # type: ignore[arg-type]
         (lambda: hr.run(hr.Program(), workers=0), "the number of workers is 0"),
+        (lambda: hr.run(hr.Program(), workers=100_000), "100,000 workers on one machine"),
+        (lambda: hr.run(hr.Program(), speeds=[1.0] * 1_001), "1,001 workers on one machine"),
         (lambda: hr.Platform.local(-1), "the number of workers is -1"),
         (lambda: hr.Platform.probe("tcp://127.0.0.1:1"), "the client is 'tcp://127.0.0.1:1', a str"),
     ],
