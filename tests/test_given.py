@@ -475,6 +475,19 @@ def test_two_results_with_one_path_are_refused(tmp_path: Path) -> None:
         hr.run(program, workers=1, record=tmp_path, output=tmp_path)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tables_of_plans_are_not_plans(suffix: str, files: Path) -> None:
+    plan = hr.plan(files / "two.dot", files / "lab.toml", "heft")
+    plan.write(files / f"plan.{suffix}")
+    with pytest.raises(BadFile, match="read from JSON files only"):
+        hr.Plan.read(files / f"plan.{suffix}", files / "two.dot", files / "lab.toml")
+
+
+def test_an_empty_name_of_a_file_is_shown() -> None:
+    with pytest.raises(BadFile, match=r"^'': cannot be opened"):
+        hr.Platform.read("")
+
+
 EXAMPLES = Path(__file__).parent.parent / "examples" / "lpsched"
 AVERAGER, MARYLAND = EXAMPLES / "microscope.ini", EXAMPLES / "maryland.ini"
 
