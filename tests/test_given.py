@@ -475,6 +475,19 @@ def test_two_results_with_one_path_are_refused(tmp_path: Path) -> None:
         hr.run(program, workers=1, record=tmp_path, output=tmp_path)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tables_of_plans_are_not_plans(suffix: str, files: Path) -> None:
+    plan = hr.plan(files / "two.dot", files / "lab.toml", "heft")
+    plan.write(files / f"plan.{suffix}")
+    with pytest.raises(BadFile, match="read from JSON files only"):
+        hr.Plan.read(files / f"plan.{suffix}", files / "two.dot", files / "lab.toml")
+
+
+def test_an_empty_name_of_a_file_is_shown() -> None:
+    with pytest.raises(BadFile, match=r"^'': cannot be opened"):
+        hr.Platform.read("")
+
+
 EXAMPLES = Path(__file__).parent.parent / "examples" / "lpsched"
 AVERAGER, MARYLAND = EXAMPLES / "microscope.ini", EXAMPLES / "maryland.ini"
 
@@ -512,6 +525,8 @@ def test_deploy_takes_shared_clusters_from_the_file(tmp_path: Path) -> None:
         (lambda: hr.run(hr.Program(), on=3), "the cluster is 3, an int"),
         (lambda: hr.run(hr.Program(), workers="2"), "the number of workers is '2'"),  # type: ignore[arg-type]
         (lambda: hr.run(hr.Program(), workers=0), "the number of workers is 0"),
+        (lambda: hr.run(hr.Program(), workers=100_000), "100,000 workers on one machine"),
+        (lambda: hr.run(hr.Program(), speeds=[1.0] * 1_001), "1,001 workers on one machine"),
         (lambda: hr.Platform.local(-1), "the number of workers is -1"),
         (lambda: hr.Platform.probe("tcp://127.0.0.1:1"), "the client is 'tcp://127.0.0.1:1', a str"),
     ],

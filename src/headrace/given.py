@@ -149,6 +149,10 @@ def as_plan(given: Any, program: Program | Graph, platform: Platform) -> Plan:
 def _require_kind_plan(path: str | Path, hint: str) -> None:
     from headrace.formats.registry import detect
 
+    if str(path).lower().endswith((".csv", ".parquet")):
+        raise BadFile(
+            "plans are read from JSON files only", where=str(path), hint="write the plan as .json as well"
+        )
     kind = detect(path).kind
     if kind != "plan":
         raise BadFile(f"is a {kind}, not a plan", where=str(path), hint=hint)

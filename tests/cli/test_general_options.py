@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -39,6 +40,13 @@ def piped(folder: Path, text: str, *args: str) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command, input=text, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
+
+
+def test_the_package_is_the_command(folder: Path) -> None:
+    command = [sys.executable, "-m", "headrace", "--version"]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"headrace {__version__}\n"
 
 
 def test_version_and_bare_command(folder: Path) -> None:

@@ -220,7 +220,7 @@ def _open_regular(path: str | Path) -> BinaryIO:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise BadFile(
-            f"cannot be opened: {reason}", where=where, hint="check the name and the permissions"
+            f"cannot be opened: {reason}", where=where or "''", hint="check the name and the permissions"
         ) from None
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):

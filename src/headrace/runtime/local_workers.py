@@ -30,6 +30,9 @@ _LONGEST_PAUSE = 5.0
 CONNECT = "3s"
 """How long a worker tries to reach another one on the same machine; the engine's default is 30 s."""
 
+MOST_WORKERS = 1_000
+"""Processes that are started on this machine."""
+
 
 class LocalWorkers:
     """Worker processes; they end with this object or with this process, whichever comes first."""
@@ -226,6 +229,10 @@ def spawn_workers(
     """
     if workers is not None and speeds is not None and workers != len(speeds):
         raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
+    number = workers or len(speeds or ())
+    if number > MOST_WORKERS:
+        hint = f"give at most {MOST_WORKERS:,}, or one per core"
+        raise UsageError(f"{number:,} workers on one machine, each a process", hint=hint)
     if not stretch > 0:
         raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
     platform = Platform.local(workers, speeds=speeds, cores=threads)
