@@ -164,6 +164,7 @@ WORKLOADS = (
         "list planners",
         (
             *_plans("heft", "fifo", " -o plan.json"),
+            *_plans("heft", "none", " --bound full"),
             "simulate program.json --on fifo.toml --plan plan.json --error 0.1",
             *_plans("auto heft cpop peft lheft wu-gajski subset"),
             *_plans("auto", "fair"),
