@@ -15,6 +15,8 @@ from headrace.model.plan import Plan
 
 Edges = tuple[Ints, Ints]
 Holders = Mapping[int, tuple[int, ...]]
+TURN = -1.0
+"""A lag, see `Dependencies`."""
 
 
 class Dependencies(NamedTuple):
@@ -24,7 +26,8 @@ class Dependencies(NamedTuple):
     successors: Ints
     waits: Ints
     lag: Floats
-    """For each successor: how long after the start of its predecessor it may start; inf: when that has finished."""
+    """For each successor: how long after the start of its predecessor it may start; inf: when that has finished; TURN:
+    when its turn on shared links is over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,17 +208,40 @@ def _sources(plan: Plan, holders: Holders, deliveries: _Deliveries) -> Edges:
 
 
 def _link_order(plan: Plan) -> tuple[Ints, Ints, Floats]:
-    """Transfers that follow each other on a link, and for how long the first keeps it busy; inf: until it finishes."""
-    uses = link_uses(plan)
+    """Transfers that follow each other on a link, and for how long the first keeps it busy; as `Dependencies.lag`."""
+    network, uses = plan.platform.network, link_uses(plan)
+    seconds = uses.seconds
+    if network.store_and_forward:
+        seconds = np.full(len(uses.move), np.inf)
+    elif plan.platform.contention == "fair":
+        slow = network.slow(uses.link, route_bandwidth(plan)[uses.move])
+        uses = LinkUses(uses.move[slow], uses.link[slow], uses.seconds[slow])
+        seconds = _turn_seconds(plan)[uses.move]
     position = np.empty(len(plan.move_item), np.int64)
     position[transfer_order(plan)] = np.arange(len(position))
     by_time = np.lexsort((position[uses.move], uses.link))
     same = np.diff(uses.link[by_time]) == 0
     first, second = by_time[:-1][same], by_time[1:][same]
     n = np.int32(plan.graph.n_tasks)
-    whole = plan.platform.network.store_and_forward
-    busy = np.full(len(first), np.inf) if whole else uses.seconds[first]
-    return uses.move[first] + n, uses.move[second] + n, busy
+    return uses.move[first] + n, uses.move[second] + n, seconds[first]
+
+
+def _turn_seconds(plan: Plan) -> Floats:
+    """How long after its start the turn of each transfer on shared links is over; as `Dependencies.lag`."""
+    size, left = plan.graph.size[plan.move_item], after_turn(plan)
+    lag: Floats = np.where(left >= size, size / route_bandwidth(plan), np.where(left > 0, TURN, np.inf))
+    return lag
+
+
+def after_turn(plan: Plan) -> Floats:
+    """The bytes that the route of each transfer carries in its latency; when these are left, its turn is over.
+
+    A turn on shared links is over as soon as it would be on fifo links if the transfer has them to itself.
+    """
+    network, bandwidth = plan.platform.network, route_bandwidth(plan)
+    latency = network.route_latency[network.zone[plan.move_source], network.zone[plan.move_target]]
+    limited = np.isfinite(bandwidth)
+    return np.where(limited, latency, 0.0) * np.where(limited, bandwidth, 0.0)
 
 
 def transfer_order(plan: Plan) -> Ints:
@@ -253,9 +279,16 @@ def route_seconds(plan: Plan) -> Floats:
     """How long each transfer takes if nothing else uses its links; signals take no time."""
     network, size = plan.platform.network, plan.graph.size[plan.move_item]
     zones = network.zone[plan.move_source], network.zone[plan.move_target]
+    return np.where(size > 0, network.route_latency[zones] + size / route_bandwidth(plan), 0.0)
+
+
+def route_bandwidth(plan: Plan) -> Floats:
+    """The least bandwidth on the way of each transfer."""
+    network = plan.platform.network
+    zones = network.zone[plan.move_source], network.zone[plan.move_target]
     ports = np.minimum(network.port[plan.move_source], network.port[plan.move_target])
-    seconds = network.route_latency[zones] + size / np.minimum(ports, network.route_bandwidth[zones])
-    return np.where(size > 0, seconds, 0.0)
+    least: Floats = np.minimum(ports, network.route_bandwidth[zones])
+    return least
 
 
 def routes(network: Network, source: Ints, target: Ints) -> tuple[Ints, Ints]:
