@@ -45,8 +45,10 @@ class SlowReplay:
         ]
         position = {int(t): i for i, t in enumerate(graph.order)}
         self.queue: dict[tuple[int, int], list[int]] = {}
+        self.host_queue: dict[int, list[int]] = {}
         for t in sorted(range(self.n), key=lambda t: (plan.start[t], plan.finish[t], position[t])):
             self.queue.setdefault((int(plan.host[t]), int(plan.core[t])), []).append(t)
+            self.host_queue.setdefault(int(plan.host[t]), []).append(t)
         self.way = [network.route(int(plan.move_source[m]), int(plan.move_target[m])) for m in range(self.k)]
         self.bandwidth = network.link_bandwidth.tolist()
         size = plan.graph.size[plan.move_item].tolist()
@@ -211,11 +213,12 @@ class SlowReplay:
         assert self.prefetch_depth is not None
         plan, item, target = self.plan, self.plan.move_item[m], self.plan.move_target[m]
         wanted = False
-        for queue in self.queue.values():
+        for host, queue in self.host_queue.items():
+            ahead = self.prefetch_depth * plan.platform.hosts[host].cores
             for at, t in enumerate(queue):
                 if self.place[t] == target and item in plan.graph.reads_of(t):
                     wanted = True
-                    if at < self.prefetch_depth or self.start[queue[at - self.prefetch_depth]] < math.inf:
+                    if at < ahead or self.start[queue[at - ahead]] < math.inf:
                         return True
         onward = [
             o for o in range(self.k) if plan.move_item[o] == item and plan.move_source[o] == target and o != m

@@ -55,7 +55,7 @@ def dependencies(plan: Plan, holders: Holders) -> Dependencies:
 
 def in_lists(plan: Plan, needed: Needs) -> Dependencies:
     """The same from what is needed: O((tasks + reads + transfers) log)."""
-    later, earlier = places_before(plan, needed.by_core, 1)
+    later, earlier = one_after_another(plan, needed.by_core)
     edges = [(earlier, later), needed.inputs, needed.sources]
     if (plan.graph.cores > 1).any():
         edges.append(_held_cores(plan))
@@ -101,29 +101,29 @@ def as_lists(key: Ints, value: Ints, keys: int) -> tuple[Ints, Ints]:
 
 def by_core(plan: Plan) -> Ints:
     """All tasks, those of a core together and in the order of their times."""
-    ordered: Ints = np.lexsort((_positions(plan), plan.finish, plan.start, plan.core, plan.host)).astype(
+    ordered: Ints = np.lexsort((positions(plan), plan.finish, plan.start, plan.core, plan.host)).astype(
         np.int32
     )
     return ordered
 
 
-def _positions(plan: Plan) -> Ints:
+def positions(plan: Plan) -> Ints:
     """The topological position of each task, which decides between tasks with the same times."""
     position = np.empty(plan.graph.n_tasks, np.int32)
     position[plan.graph.order] = np.arange(plan.graph.n_tasks)
     return position
 
 
-def places_before(plan: Plan, ordered: Ints, places: int) -> tuple[Ints, Ints]:
-    """Pairs of tasks on one core, the second `places` positions before the first."""
-    first, second = ordered[:-places], ordered[places:]
+def one_after_another(plan: Plan, ordered: Ints) -> tuple[Ints, Ints]:
+    """Pairs of tasks that follow each other on a core, the later one first."""
+    first, second = ordered[:-1], ordered[1:]
     same = (plan.host[first] == plan.host[second]) & (plan.core[first] == plan.core[second])
     return second[same], first[same]
 
 
 def _held_cores(plan: Plan) -> Edges:
     """Tasks that hold several cores of a host wait for whoever had them last: cores are handed on in time order."""
-    graph, position = plan.graph, _positions(plan)
+    graph, position = plan.graph, positions(plan)
     before: list[int] = []
     after: list[int] = []
     for h, host in enumerate(plan.platform.hosts):

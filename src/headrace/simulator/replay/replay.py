@@ -33,7 +33,8 @@ that use copies whose planned last use has ended by then - read, send, make or b
   idle. From its start on it keeps each link busy for its bytes over the bandwidth of that link, or until it has
   finished where routes are single hops (`routing = "links"`);
 - with a prefetch depth d, it has been called. A task calls for the transfers that bring its inputs when the task d
-  places before it on its core starts; the first d tasks of a core call at the beginning. A call goes on to the
+  places for each core before it on its host starts, in the order of tasks on a core; the first d tasks for each
+  core of a host call at the beginning. A call goes on to the
   transfers that bring an item to the source of a called one. The first of several calls counts. Transfers that
   no task needs, such as results on their way back, need no call. Fifo links take no prefetch depth: a transfer that is
   not called would block those behind it.
