@@ -113,16 +113,45 @@ def test_a_link_that_slows_down_is_busy_for_longer() -> None:
     assert run.executed.move_finish.max() == pytest.approx(74.0)
 
 
-def test_on_fair_links_the_next_in_turn_gets_the_rest_of_the_link() -> None:
-    """w and q start when fifo links would be idle. u flows at 10 B/s from 4 to 24: w is over by then, and q has 40 of
-    the 50 B/s of the port of b."""
+def test_on_fair_links_transfers_take_turns_on_the_slow_links_of_their_routes() -> None:
+    """u and v take turns on the link of 10 B/s. w and q, which have all of the ports at 1, wait for nobody.
+
+    u flows from 4; at 21 it has 30 bytes left, which need as long as its latency of 3 s.
+    """
     plan = replay(replace(by_hand(two_sites("fair")), in_turn=True))
     assert rules(plan) == []
-    assert plan.move_start.tolist() == pytest.approx([1.0, 21.0, 3.0, 5.0])
-    assert plan.move_finish.tolist() == pytest.approx([24.0, 44.0, 4.0, 5.0 + 100 / 40])
+    assert plan.move_start.tolist() == pytest.approx([1.0, 21.0, 1.0, 1.0])
+    assert plan.move_finish.tolist() == pytest.approx([24.0, 44.0, 2.0, 3.0])
     run = hr.simulate(plan.graph, plan.platform, _Given(plan))
-    assert sorted(run.executed.move_start.tolist()) == pytest.approx([1.0, 3.0, 5.0, 21.0])
+    assert sorted(run.executed.move_start.tolist()) == pytest.approx([1.0, 1.0, 1.0, 21.0])
     assert run.makespan == pytest.approx(plan.makespan)
+
+
+def test_on_fair_links_a_turn_lasts_longer_if_other_transfers_slow_it_down() -> None:
+    """Two files of 100 bytes for s wait for each other on the store's uplink of 10 B/s; a third one goes to t, over an
+    uplink of 4 B/s, and shares it from 2 s on. The first then flows at 6 B/s, and has 20 bytes left after 80 / 6 s, as
+    many as its route carries in 2 s of latency. From 2 s later on there are three flows, each at 10 / 3 B/s."""
+    made = hr.Program("shared")
+    for name, size in (("slow", 100), ("first", 100), ("second", 100)):
+        made.task(None, name=name, inputs=[made.input(f"in {name}", size=size)], work=1.0)
+    sites = (
+        hr.Site("store", uplink=10.0, uplink_latency=1.0),
+        hr.Site("s", (hr.Host("h", cores=2),), uplink=10.0, uplink_latency=1.0),
+        hr.Site("t", (hr.Host("g"),), uplink=4.0, uplink_latency=1.0),
+    )
+    platform = hr.Platform(sites, contention="fair", origin="store")
+    plan = plan_of(
+        made,
+        platform,
+        [(1, 0, 30.0, 31.0), (0, 0, 30.0, 31.0), (0, 1, 30.0, 31.0)],
+        [(0, 0, 2, 0.0, 0.0), (2, 0, 1, 0.0, 0.0), (4, 0, 1, 0.1, 0.0)],
+    )
+    replayed = replay(replace(plan, in_turn=True))
+    assert replayed.move_start.tolist() == pytest.approx([0.0, 0.0, 2.0 + 80.0 / 6.0])
+    assert replayed.move_finish.tolist() == pytest.approx([27.4, 4.0 + 80.0 / 6.0 + 2.4, 32.0])
+    assert rules(replayed) == []
+    run = hr.simulate(made, platform, _Given(replayed))
+    assert sorted(run.executed.move_finish.tolist()) == pytest.approx(sorted(replayed.move_finish.tolist()))
 
 
 def test_reports_show_links_while_they_are_busy() -> None:

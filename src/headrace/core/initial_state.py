@@ -75,6 +75,7 @@ def make_static_problem(graph: Graph, platform: Platform, policy: ExecutionPolic
         storage=network.storage,
         route_ptr=routes.ptr,
         route_links=routes.links,
+        route_turns=routes.turns,
         route_bottleneck=routes.bottleneck,
         route_seconds_per_byte=routes.seconds_per_byte,
         route_latency=routes.latency,
@@ -138,6 +139,7 @@ class Routes(NamedTuple):
 
     ptr: Longs
     links: Ints
+    turns: Bytes
     bottleneck: Ints
     seconds_per_byte: Floats
     latency: Floats
@@ -169,7 +171,10 @@ def make_routes(platform: Platform) -> Routes:
         np.repeat(zone_first, zone_count) + offset
     ]
     bottleneck = _bottlenecks(ptr, links, network.link_bandwidth)
-    return Routes(ptr, links, bottleneck, seconds_per_byte, latency)
+    turns = np.ones(len(links), np.uint8)
+    if platform.contention == "fair" and not network.store_and_forward:
+        turns[:] = network.slow(links, np.repeat(bandwidth, count))
+    return Routes(ptr, links, turns, bottleneck, seconds_per_byte, latency)
 
 
 def _bottlenecks(ptr: Longs, links: Ints, bandwidth: Floats) -> Ints:

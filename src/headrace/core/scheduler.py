@@ -146,8 +146,8 @@ class Fetch:
 
     Places are hosts, or sites whose hosts share their storage. The item need not exist yet. With `prefetch`, a transfer
     on fair links starts only when a task that reads the item is among those whose inputs are prefetched; otherwise
-    as soon as the source has the item. `in_turn`: on fair links, it waits until it is first by rank on every link of
-    its route and no other transfer uses them, as on fifo links.
+    as soon as the source has the item. `in_turn`: on fair links, it waits until it is first by rank on the slow links
+    of its route and the turn of the transfer before it is over.
     """
 
     item: str

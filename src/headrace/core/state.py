@@ -101,6 +101,9 @@ class StaticProblem(NamedTuple):
     route_ptr: Longs
     """Route from place p to q: links route_links[route_ptr[p * P + q] : route_ptr[p * P + q + 1]]."""
     route_links: Ints
+    route_turns: Bytes
+    """Whether transfers take their turns on this link of the route: all links but, where they are shared, only the slow
+    ones of the route."""
     route_bottleneck: Ints
     """The narrowest link of each route, which queues its requests; -1 if no link is limited."""
     route_seconds_per_byte: Floats

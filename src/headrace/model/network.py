@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace.model.errors import BadPlatform
-from headrace.model.graph import Floats, Ints
+from headrace.model.graph import Bools, Floats, Ints
 from headrace.model.trace import LinkTrace
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 EVERYWHERE = -1
 """The origin of a platform without one: inputs are available everywhere."""
+_SLOW = 0.8
+"""A link is slow for a route that can use at least this share of it."""
 _REFERENCE_SIZE = 1e6
 """Routes minimise the time of a transfer of this many bytes."""
 
@@ -108,6 +110,13 @@ class Network:
             return self.seconds(source, target, size)
         bandwidth = float(self.link_bandwidth[link])
         return size / bandwidth if bandwidth > 0 else math.inf
+
+    def slow(self, links: Ints, route_bandwidth: Floats) -> Bools:
+        """Whether each link is one of the slow ones of a route of this bandwidth: with `fair`, transfers that take
+        turns take them there."""
+        bandwidth = self.link_bandwidth[links]
+        slow: Bools = np.isfinite(bandwidth) & (_SLOW * bandwidth <= route_bandwidth)
+        return slow
 
 
 def build_network(platform: Platform) -> Network:

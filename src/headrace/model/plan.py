@@ -72,7 +72,7 @@ class Plan:
     """Time spent planning."""
     notes: tuple[str, ...] = field(default=())
     in_turn: bool = False
-    """On fair links: transfers take turns on every link of their route in the planned order, as on fifo links."""
+    """On fair links: transfers take turns, in the planned order, on the slow links of their routes."""
 
     @property
     def makespan(self) -> float:

@@ -66,6 +66,32 @@ def test_a_run_carries_out_the_turns_of_a_plan() -> None:
         assert run.makespan == pytest.approx(made.makespan, rel=0.02), f"seed {seed}"
 
 
+@pytest.mark.parametrize("seed", [5, 19, 34])
+def test_without_turns_a_run_sends_inputs_as_far_ahead_as_planned(seed: int) -> None:
+    """On hosts of several cores: as many tasks ahead for each core, in planner and run."""
+    graph = random_program(seed, tasks=60, shape=SHAPES[seed % len(SHAPES)]).graph
+    network, origin = NETWORKS[1 + seed % (len(NETWORKS) - 1)], ORIGINS[seed % 3]
+    platform = random_platform(seed, network, contention="fair", hosts=5, origin=origin)
+    planner = _Recorded()
+    run = hr.simulate(graph.with_fields(size=10 * graph.size), platform, planner)
+    assert planner.problem is not None
+    assert planner.problem.prefetch_depth == 2
+    assert not planner.made.in_turn
+    assert run.makespan == pytest.approx(planner.made.makespan, rel=0.005)
+
+
+class _Recorded:
+    """HEFT; the problem and its plan are kept."""
+
+    name = "recorded"
+    problem: Problem | None = None
+    made: Plan
+
+    def plan(self, problem: Problem) -> Plan:
+        self.problem, self.made = problem, make("heft").plan(problem)
+        return self.made
+
+
 class _Given:
     """A planner with one plan."""
 

@@ -45,8 +45,10 @@ class SlowReplay:
         ]
         position = {int(t): i for i, t in enumerate(graph.order)}
         self.queue: dict[tuple[int, int], list[int]] = {}
+        self.host_queue: dict[int, list[int]] = {}
         for t in sorted(range(self.n), key=lambda t: (plan.start[t], plan.finish[t], position[t])):
             self.queue.setdefault((int(plan.host[t]), int(plan.core[t])), []).append(t)
+            self.host_queue.setdefault(int(plan.host[t]), []).append(t)
         self.way = [network.route(int(plan.move_source[m]), int(plan.move_target[m])) for m in range(self.k)]
         self.bandwidth = network.link_bandwidth.tolist()
         size = plan.graph.size[plan.move_item].tolist()
@@ -56,6 +58,8 @@ class SlowReplay:
         self.start = [math.inf] * (self.n + self.k)
         self.finish = [math.inf] * (self.n + self.k)
         self.left = [float(graph.size[plan.move_item[m]]) for m in range(self.k)]
+        self.turn_over = [math.inf] * self.k
+        """When what is left of each transfer needs no longer than its latency."""
 
     def run(self) -> tuple[list[float], list[float]]:
         """Start and finish of tasks, then of transfers."""
@@ -68,13 +72,17 @@ class SlowReplay:
                 zip(sharing, max_min_rates([self.way[m] for m in sharing], self.bandwidth), strict=True)
             )
             ends = {m: now + self.left[m] / rate[m] for m in sharing}
-            moments = [*(t for t in self._known_moments() if t > now), *ends.values()]
+            over = {m: now + (self.left[m] - self.left_when_over(m)) / rate[m] for m in sharing}
+            open_turns = [moment for moment in over.values() if moment > now] if self._turns else []
+            moments = [*(t for t in self._known_moments() if t > now), *ends.values(), *open_turns]
             if not moments:
                 return self.start, self.finish
             later = min(moments)
             for m in sharing:
-                over = ends[m] <= later * (1 + 1e-14)
-                self.left[m] = 0.0 if over else self.left[m] - rate[m] * (later - now)
+                if over[m] <= later * (1 + 1e-14):
+                    self.turn_over[m] = min(self.turn_over[m], later)
+                ended = ends[m] <= later * (1 + 1e-14)
+                self.left[m] = 0.0 if ended else self.left[m] - rate[m] * (later - now)
             now = later
 
     def _delay(self, node: int) -> float:
@@ -113,12 +121,34 @@ class SlowReplay:
         """When a link is idle again after a transfer; inf while that is not known."""
         if self.plan.platform.routing == "links":
             return self.finish[self.n + m]
-        return self.start[self.n + m] + self.turn[m][1] / self.bandwidth[link]
+        if not self._fair:
+            return self.start[self.n + m] + self.turn[m][1] / self.bandwidth[link]
+        if self.left_when_over(m) >= self.turn[m][1]:
+            return self.start[self.n + m] + self.turn[m][1] / self._slowest(m)
+        return self.turn_over[m]
+
+    def _slowest(self, m: int) -> float:
+        return min(self.bandwidth[link] for link in self.way[m])
+
+    def left_when_over(self, m: int) -> float:
+        """The bytes that the route carries in its latency: when they are left, a turn on fair links is over."""
+        plan = self.plan
+        latency = plan.platform.network.latency(int(plan.move_source[m]), int(plan.move_target[m]))
+        return latency * self._slowest(m) if latency else 0.0
+
+    def _turn_links(self, m: int) -> list[int]:
+        """On fair links, those of which the transfer can use at least 80 %."""
+        if not self._fair or self.plan.platform.routing == "links":
+            return self.way[m]
+        return [link for link in self.way[m] if 0.8 * self.bandwidth[link] <= self._slowest(m) < math.inf]
 
     def _is_its_turn(self, m: int, now: float) -> bool:
         before = [o for o in range(self.k) if self.turn[o] < self.turn[m] and self.turn[o][1] > 0]
         return self.turn[m][1] == 0 or all(
-            self._busy_until(o, link) <= now for o in before for link in self.way[o] if link in self.way[m]
+            self._busy_until(o, link) <= now
+            for o in before
+            for link in self._turn_links(o)
+            if link in self._turn_links(m)
         )
 
     def _sharing(self, now: float) -> list[int]:
@@ -183,11 +213,12 @@ class SlowReplay:
         assert self.prefetch_depth is not None
         plan, item, target = self.plan, self.plan.move_item[m], self.plan.move_target[m]
         wanted = False
-        for queue in self.queue.values():
+        for host, queue in self.host_queue.items():
+            ahead = self.prefetch_depth * plan.platform.hosts[host].cores
             for at, t in enumerate(queue):
                 if self.place[t] == target and item in plan.graph.reads_of(t):
                     wanted = True
-                    if at < self.prefetch_depth or self.start[queue[at - self.prefetch_depth]] < math.inf:
+                    if at < ahead or self.start[queue[at - ahead]] < math.inf:
                         return True
         onward = [
             o for o in range(self.k) if plan.move_item[o] == item and plan.move_source[o] == target and o != m

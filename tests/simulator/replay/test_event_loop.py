@@ -73,7 +73,7 @@ def test_prefetch_delays_transfers() -> None:
     for plan in plans(40, seed=5):
         at_once, ahead = replay(plan), replay(plan, prefetch_depth=1)
         delayed += int((ahead.move_start > at_once.move_start + 1e-9).sum())
-    assert delayed > 40
+    assert delayed > 15
 
 
 def test_max_min_rates_of_the_textbook() -> None:

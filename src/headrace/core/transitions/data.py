@@ -44,9 +44,9 @@ from headrace.core.transitions.requests import (
     activate_outgoing,
     can_send,
     drop_request,
-    is_first_everywhere,
+    is_its_turn,
     is_open,
-    links_are_up,
+    links_are_free,
     release_from_plan,
     release_path,
     request_inputs,
@@ -282,6 +282,8 @@ def start_transfer(problem, state, request, source, now):
     at = source * places + target
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
         link = problem.route_links[k]
+        if in_turn and not problem.route_turns[k]:
+            continue  # it shares the link, and keeps nobody waiting there
         state.link_busy[link] += 1
         if in_turn:
             state.link_holder[link] = transfer
@@ -369,8 +371,8 @@ def serve_order(problem, state, link, now):
             take_back(problem, state, request)
             continue
         source = state.request_source[request]
-        ready = can_send(state, request) and is_first_everywhere(problem, state, request)
-        if not ready or not links_are_up(problem, state, source, target, True):
+        ready = can_send(state, request) and is_its_turn(problem, state, request)
+        if not ready or not links_are_free(problem, state, source, target):
             return started
         if not is_turn_of_request(problem, state, request):
             return started

@@ -6,9 +6,10 @@ A request is in one of five modes:
 - FIXED: as above, but only from the source that a plan names, which has the item;
 - WAITING: it becomes FIXED when the item arrives at its source;
 - ORDERED (fifo links, and fair links if the plan takes turns): it starts when the item is at its source and the request
-  is first in the planned order of every link of its route. It waits for its turn even if a link is idle;
-- HELD (fair links): it becomes WAITING or FIXED when a task that reads the item is among those whose inputs are
-  prefetched. Sent at once, it would take bandwidth from transfers that are needed sooner.
+  is first in the planned order of every link of its route on which transfers take turns. It waits for its turn even if
+  a link is idle;
+- HELD (fair links): it becomes WAITING or FIXED when a task that reads the item is among the first of its host's queue,
+  as many for each core as are prefetched. Sent at once, it would take bandwidth from transfers that are needed sooner.
 
 A planned request that its source can no longer serve, because the copy or the route is gone, becomes NEAREST.
 """
@@ -93,7 +94,7 @@ def enqueue(state, request, rank, mode):
 def request_planned(problem, state, item, source, target, rank, hold, in_turn):
     """Request a copy from its planned source, in planned order.
 
-    On fair links: `hold`, only when it is prefetched; `in_turn`, when it is first on every link, as on fifo links.
+    On fair links: `hold`, only when it is prefetched; `in_turn`, when it is first on every slow link of its route.
     """
     if not state.place_up[target]:
         return
@@ -113,9 +114,8 @@ def request_planned(problem, state, item, source, target, rank, hold, in_turn):
     state.counters[PLANNED_REQUESTS] += 1
     add_outgoing(state, sender, request)
     at = source * len(state.place_up) + target
-    has_links = problem.route_ptr[at + 1] > problem.route_ptr[at]
     turns = problem.policy[CONTENTION] == FIFO or (in_turn and problem.policy[CONTENTION] == FAIR)
-    if turns and problem.policy[LINK_ORDER] == PLANNED and has_links:
+    if turns and problem.policy[LINK_ORDER] == PLANNED and has_turns(problem, at):
         put_in_order(problem, state, request, rank)
         return
     state.request_rank[request] = rank
@@ -169,15 +169,26 @@ def remove_outgoing(state, request):
 
 
 @leaf
+def has_turns(problem, route):
+    """Whether transfers take turns on any link of a route."""
+    found = False
+    for k in range(problem.route_ptr[route], problem.route_ptr[route + 1]):
+        found = found or problem.route_turns[k] != 0
+    return found
+
+
+@leaf
 def put_in_order(problem, state, request, rank):
     """Insert a request into the planned order of every link of its route, searching from the end.
 
-    O(links) when requests arrive in order.
+    Links on which transfers take no turns have no order. O(links) when requests arrive in order.
     """
     state.request_rank[request] = rank
     state.request_mode[request] = ORDERED
     at = state.request_source[request] * len(state.place_up) + state.request_target[request]
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        if not problem.route_turns[k]:
+            continue
         link = problem.route_links[k]
         entry = request * problem.longest_route + (k - problem.route_ptr[at])
         before = state.order_tail[link]
@@ -194,6 +205,8 @@ def take_out_of_order(problem, state, request):
     """Remove a request from the planned order of its links; the requests that are first now may be able to start."""
     at = state.request_source[request] * len(state.place_up) + state.request_target[request]
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        if not problem.route_turns[k]:
+            continue
         link = problem.route_links[k]
         entry = request * problem.longest_route + (k - problem.route_ptr[at])
         link_out(state.order_next, state.order_previous, state.order_head, state.order_tail, link, entry)
@@ -208,12 +221,13 @@ def mark_first_in_order(problem, state, link):
 
 
 @leaf
-def is_first_everywhere(problem, state, request):
-    """Whether a request is first in the planned order of every link of its route."""
+def is_its_turn(problem, state, request):
+    """Whether a request is first in the planned order of every link of its route that has one, and all are idle."""
     at = state.request_source[request] * len(state.place_up) + state.request_target[request]
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        link = problem.route_links[k]
         entry = request * problem.longest_route + (k - problem.route_ptr[at])
-        if state.order_head[problem.route_links[k]] != entry:
+        if problem.route_turns[k] and (state.order_head[link] != entry or state.link_busy[link] > 0):
             return False
     return True
 
@@ -333,9 +347,7 @@ def request_inputs(problem, state, task):
     release planned requests for its inputs."""
     place = problem.host_place[state.assigned[task]]
     state.inputs_requested[task] = 1
-    if problem.policy[CONTENTION] == FAIR:
-        for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
-            release_path(state, problem.reads[k], place)
+    release_inputs(problem, state, task)
     while True:
         best = -1
         for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
@@ -353,14 +365,29 @@ def request_inputs(problem, state, task):
 
 
 @leaf
+def release_inputs(problem, state, task):
+    """Release planned requests for the inputs of an assigned task."""
+    if problem.policy[CONTENTION] == FAIR:
+        place = problem.host_place[state.assigned[task]]
+        for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+            release_path(state, problem.reads[k], place)
+
+
+@leaf
 def prefetch(problem, state, host):
-    """Prefetch the inputs of the first tasks in a host's queue."""
+    """Prefetch the inputs of the first tasks in a host's queue; those that are planned, of as many for each core."""
     task = state.queue_head[host]
-    for _ in range(problem.policy[PREFETCH]):
+    ahead = problem.policy[PREFETCH]
+    cores = problem.core_ptr[host + 1] - problem.core_ptr[host]
+    planned = problem.policy[CONTENTION] == FAIR and state.counters[PLANNED_REQUESTS] > 0
+    for k in range(ahead * cores if planned else ahead):
         if task < 0:
             return
         if not state.inputs_requested[task]:
-            request_inputs(problem, state, task)
+            if k < ahead:
+                request_inputs(problem, state, task)
+            else:
+                release_inputs(problem, state, task)
         task = state.queue_next[task]
 
 
@@ -440,13 +467,8 @@ def release_from_plan(problem, state):
 @leaf
 def links_are_free(problem, state, source, target):
     """Whether a transfer could start now: every link up, and under fifo not in use."""
-    return links_are_up(problem, state, source, target, problem.policy[CONTENTION] == FIFO)
-
-
-@leaf
-def links_are_up(problem, state, source, target, alone):
-    """Whether every link between two places is up; `alone`: and not in use."""
     at = source * len(state.place_up) + target
+    alone = problem.policy[CONTENTION] == FIFO
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
         link = problem.route_links[k]
         if not state.link_up[link] or (alone and state.link_busy[link] > 0):

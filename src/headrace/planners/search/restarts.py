@@ -95,8 +95,8 @@ def taking_turns(problem: Problem) -> Problem:
 def carried_out_in_turn(plan: Plan, problem: Problem) -> Plan:
     """A plan of `taking_turns(problem)` as a plan of the problem: on fair links, its transfers take turns.
 
-    A flow that is alone on its links keeps its times. One that meets an earlier flow, which a slower link holds up,
-    gets the rest of their link, so the plan may become a little longer.
+    A flow that is alone on the slow links of its route keeps its times. Others share links, so the plan may become a
+    little longer or shorter.
     """
     if problem.platform.contention == "fifo":
         return plan

@@ -44,6 +44,7 @@ from headrace.simulator.events.flows import (
     rest_links,
     sent_between,
     take_steps,
+    take_turn,
     update_flows,
 )
 from headrace.simulator.events.grid_state import (
@@ -100,14 +101,17 @@ def start_move(problem, state, grid, move, source, target):
     end = np.inf
     if problem.policy[CONTENTION] == FAIR and problem.route_ptr[pair + 1] > problem.route_ptr[pair]:
         grid.transfer_phase[move] = LATENCY
+        grid.transfer_rest[move] = 0.0
         put(grid, cores + move, now + latency)
+        if state.transfer_in_turn[move] and not problem.policy[RELAY]:
+            take_turn(problem, grid, pair, move, latency)
     else:
         grid.transfer_phase[move] = FLOWING
         grid.transfer_since[move] = now + latency
         end = alone_until(problem, grid, pair, now + latency, grid.transfer_left[move])
         put(grid, cores + move, end)
-    if state.transfer_in_turn[move] and not problem.policy[RELAY]:
-        occupy_links(problem, grid, pair, move, end)
+        if state.transfer_in_turn[move] and not problem.policy[RELAY]:
+            occupy_links(problem, grid, pair, move, end)
 
 
 @leaf
@@ -213,7 +217,7 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
     change_trace(grid, link, trace)
     grid.link_delay[link] = delay
     if state.link_holder[link] >= 0 and not problem.policy[RELAY]:
-        carry_on(grid, link)
+        carry_on(grid, link, fair)
     if fair:
         update_flows(grid)
         return
@@ -245,9 +249,25 @@ def end_flows(problem, state, grid):
     share = grid.share
     move = take_finished(share, grid.now[0])
     while move != NONE:
-        rest_links(grid, state.transfer_source[move] * len(state.place_up) + state.transfer_target[move])
-        finish_move(problem, state, grid, move)
+        pair = state.transfer_source[move] * len(state.place_up) + state.transfer_target[move]
+        if grid.transfer_rest[move] > 0.0:
+            end_turn(problem, state, grid, pair, move)
+        else:
+            rest_links(grid, pair)
+            finish_move(problem, state, grid, move)
         move = take_finished(share, grid.now[0])
+
+
+@leaf
+def end_turn(problem, state, grid, pair, move):
+    """The turn of a transfer on shared links is over; the rest of its bytes follow."""
+    grid.transfer_left[move] = grid.transfer_rest[move]
+    grid.transfer_rest[move] = 0.0
+    join_flow(grid, pair, move)
+    for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
+        link = problem.route_links[k]
+        if state.link_holder[link] == move:
+            release_link(problem, state, link)
 
 
 @leaf

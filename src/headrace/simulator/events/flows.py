@@ -115,7 +115,7 @@ def link_until(grid: GridState, link: int, now: float, size: float) -> float:
 
 @leaf
 def occupy_links(problem: StaticProblem, grid: GridState, pair: int, move: int, end: float) -> None:
-    """A transfer whose turn it is keeps each link of its route busy until that has carried its bytes.
+    """A transfer whose turn it is keeps each link of its route busy until that has carried its bytes (fifo).
 
     Links that are busy as long as the transfer is under way, until `end`, become idle with its end, not by rounding
     just before it.
@@ -129,6 +129,28 @@ def occupy_links(problem: StaticProblem, grid: GridState, pair: int, move: int, 
         until = link_until(grid, link, grid.now[0], grid.link_left[link])
         if until * (1.0 + SAME_MOMENT) < end:
             put(grid, first + link, until)
+
+
+@leaf
+def take_turn(problem: StaticProblem, grid: GridState, pair: int, move: int, latency: float) -> None:
+    """A transfer takes its turn on the slow links of its route, which it may share.
+
+    The turn is over when what it has still to send needs no longer than the latency alone; if that is true of all its
+    bytes, when the route would have carried them.
+    """
+    first = len(grid.ending) - len(grid.link_user)
+    size = grid.transfer_left[move]
+    rest = latency / problem.route_seconds_per_byte[pair]
+    grid.transfer_rest[move] = 0.0 if rest >= size else rest
+    until = alone_until(problem, grid, pair, grid.now[0], size) if rest >= size else np.inf
+    for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
+        link = problem.route_links[k]
+        if problem.route_turns[k]:
+            grid.link_user[link] = move
+            grid.link_left[link] = size
+            grid.link_since[link] = grid.now[0]
+            if until < np.inf:
+                put(grid, first + link, until)
 
 
 @leaf
@@ -154,9 +176,11 @@ def carry_so_far(grid: GridState, link: int) -> None:
 
 
 @leaf
-def carry_on(grid: GridState, link: int) -> None:
-    """Work out anew when a busy link becomes idle."""
+def carry_on(grid: GridState, link: int, shared: bool) -> None:
+    """Work out anew when a busy link becomes idle; if it is shared, the time may not be known."""
     number = len(grid.ending) - len(grid.link_user) + link
+    if shared and not contains(grid.ending, number):
+        return
     put(grid, number, link_until(grid, link, grid.now[0], grid.link_left[link]))
 
 
@@ -168,7 +192,7 @@ def join_flow(grid: GridState, pair: int, move: int) -> None:
         link = share.hops[hop].link
         if grid.link_trace[link] >= 0 and not contains(grid.stepping, link):
             _follow_trace(grid, link)
-    start_flow(share, pair, move, grid.transfer_left[move], grid.now[0])
+    start_flow(share, pair, move, grid.transfer_left[move] - grid.transfer_rest[move], grid.now[0])
 
 
 @leaf

@@ -55,6 +55,8 @@ class GridState(NamedTuple):
     """Remaining work of the task on each core, as of `core_since`."""
     core_since: Floats
     transfer_left: Floats
+    transfer_rest: Floats
+    """How many of these bytes a transfer sends when its turn on shared links is over; 0: none, or it is over."""
     transfer_since: Floats
     transfer_phase: NDArray[np.int8]
     link_user: Ints
@@ -118,6 +120,7 @@ def make_grid_state(
         core_work_left=np.zeros(cores),
         core_since=np.zeros(cores),
         transfer_left=np.zeros(moves),
+        transfer_rest=np.zeros(moves),
         transfer_since=np.zeros(moves),
         transfer_phase=np.zeros(moves, np.int8),
         link_user=np.full(links, -1, np.int32),

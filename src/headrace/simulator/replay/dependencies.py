@@ -15,6 +15,8 @@ from headrace.model.plan import Plan
 
 Edges = tuple[Ints, Ints]
 Holders = Mapping[int, tuple[int, ...]]
+TURN = -1.0
+"""A lag, see `Dependencies`."""
 
 
 class Dependencies(NamedTuple):
@@ -24,7 +26,8 @@ class Dependencies(NamedTuple):
     successors: Ints
     waits: Ints
     lag: Floats
-    """For each successor: how long after the start of its predecessor it may start; inf: when that has finished."""
+    """For each successor: how long after the start of its predecessor it may start; inf: when that has finished; TURN:
+    when its turn on shared links is over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ def dependencies(plan: Plan, holders: Holders) -> Dependencies:
 
 def in_lists(plan: Plan, needed: Needs) -> Dependencies:
     """The same from what is needed: O((tasks + reads + transfers) log)."""
-    later, earlier = places_before(plan, needed.by_core, 1)
+    later, earlier = one_after_another(plan, needed.by_core)
     edges = [(earlier, later), needed.inputs, needed.sources]
     if (plan.graph.cores > 1).any():
         edges.append(_held_cores(plan))
@@ -98,29 +101,29 @@ def as_lists(key: Ints, value: Ints, keys: int) -> tuple[Ints, Ints]:
 
 def by_core(plan: Plan) -> Ints:
     """All tasks, those of a core together and in the order of their times."""
-    ordered: Ints = np.lexsort((_positions(plan), plan.finish, plan.start, plan.core, plan.host)).astype(
+    ordered: Ints = np.lexsort((positions(plan), plan.finish, plan.start, plan.core, plan.host)).astype(
         np.int32
     )
     return ordered
 
 
-def _positions(plan: Plan) -> Ints:
+def positions(plan: Plan) -> Ints:
     """The topological position of each task, which decides between tasks with the same times."""
     position = np.empty(plan.graph.n_tasks, np.int32)
     position[plan.graph.order] = np.arange(plan.graph.n_tasks)
     return position
 
 
-def places_before(plan: Plan, ordered: Ints, places: int) -> tuple[Ints, Ints]:
-    """Pairs of tasks on one core, the second `places` positions before the first."""
-    first, second = ordered[:-places], ordered[places:]
+def one_after_another(plan: Plan, ordered: Ints) -> tuple[Ints, Ints]:
+    """Pairs of tasks that follow each other on a core, the later one first."""
+    first, second = ordered[:-1], ordered[1:]
     same = (plan.host[first] == plan.host[second]) & (plan.core[first] == plan.core[second])
     return second[same], first[same]
 
 
 def _held_cores(plan: Plan) -> Edges:
     """Tasks that hold several cores of a host wait for whoever had them last: cores are handed on in time order."""
-    graph, position = plan.graph, _positions(plan)
+    graph, position = plan.graph, positions(plan)
     before: list[int] = []
     after: list[int] = []
     for h, host in enumerate(plan.platform.hosts):
@@ -205,17 +208,40 @@ def _sources(plan: Plan, holders: Holders, deliveries: _Deliveries) -> Edges:
 
 
 def _link_order(plan: Plan) -> tuple[Ints, Ints, Floats]:
-    """Transfers that follow each other on a link, and for how long the first keeps it busy; inf: until it finishes."""
-    uses = link_uses(plan)
+    """Transfers that follow each other on a link, and for how long the first keeps it busy; as `Dependencies.lag`."""
+    network, uses = plan.platform.network, link_uses(plan)
+    seconds = uses.seconds
+    if network.store_and_forward:
+        seconds = np.full(len(uses.move), np.inf)
+    elif plan.platform.contention == "fair":
+        slow = network.slow(uses.link, route_bandwidth(plan)[uses.move])
+        uses = LinkUses(uses.move[slow], uses.link[slow], uses.seconds[slow])
+        seconds = _turn_seconds(plan)[uses.move]
     position = np.empty(len(plan.move_item), np.int64)
     position[transfer_order(plan)] = np.arange(len(position))
     by_time = np.lexsort((position[uses.move], uses.link))
     same = np.diff(uses.link[by_time]) == 0
     first, second = by_time[:-1][same], by_time[1:][same]
     n = np.int32(plan.graph.n_tasks)
-    whole = plan.platform.network.store_and_forward
-    busy = np.full(len(first), np.inf) if whole else uses.seconds[first]
-    return uses.move[first] + n, uses.move[second] + n, busy
+    return uses.move[first] + n, uses.move[second] + n, seconds[first]
+
+
+def _turn_seconds(plan: Plan) -> Floats:
+    """How long after its start the turn of each transfer on shared links is over; as `Dependencies.lag`."""
+    size, left = plan.graph.size[plan.move_item], after_turn(plan)
+    lag: Floats = np.where(left >= size, size / route_bandwidth(plan), np.where(left > 0, TURN, np.inf))
+    return lag
+
+
+def after_turn(plan: Plan) -> Floats:
+    """The bytes that the route of each transfer carries in its latency; when these are left, its turn is over.
+
+    A turn on shared links is over as soon as it would be on fifo links if the transfer has them to itself.
+    """
+    network, bandwidth = plan.platform.network, route_bandwidth(plan)
+    latency = network.route_latency[network.zone[plan.move_source], network.zone[plan.move_target]]
+    limited = np.isfinite(bandwidth)
+    return np.where(limited, latency, 0.0) * np.where(limited, bandwidth, 0.0)
 
 
 def transfer_order(plan: Plan) -> Ints:
@@ -253,9 +279,16 @@ def route_seconds(plan: Plan) -> Floats:
     """How long each transfer takes if nothing else uses its links; signals take no time."""
     network, size = plan.platform.network, plan.graph.size[plan.move_item]
     zones = network.zone[plan.move_source], network.zone[plan.move_target]
+    return np.where(size > 0, network.route_latency[zones] + size / route_bandwidth(plan), 0.0)
+
+
+def route_bandwidth(plan: Plan) -> Floats:
+    """The least bandwidth on the way of each transfer."""
+    network = plan.platform.network
+    zones = network.zone[plan.move_source], network.zone[plan.move_target]
     ports = np.minimum(network.port[plan.move_source], network.port[plan.move_target])
-    seconds = network.route_latency[zones] + size / np.minimum(ports, network.route_bandwidth[zones])
-    return np.where(size > 0, seconds, 0.0)
+    least: Floats = np.minimum(ports, network.route_bandwidth[zones])
+    return least
 
 
 def routes(network: Network, source: Ints, target: Ints) -> tuple[Ints, Ints]:

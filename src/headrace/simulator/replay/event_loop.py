@@ -13,7 +13,7 @@ from headrace.arrays.fair_share import FairShare, next_end, start_flow, take_fin
 from headrace.arrays.heap import NONE
 from headrace.arrays.records import Records, row_type
 from headrace.model.graph import Ints
-from headrace.simulator.replay.dependencies import Dependencies
+from headrace.simulator.replay.dependencies import TURN, Dependencies
 from headrace.simulator.replay.prefetch import Calls
 
 Longs: TypeAlias = NDArray[np.int64]
@@ -23,6 +23,7 @@ NODE = row_type(
     ("finish", np.float64),
     ("delay", np.float64),  # all it takes or, if it shares links, before it has its share
     ("size", np.float64),  # bytes of a transfer
+    ("rest", np.float64),  # how many of these are sent after its turn; 0 if none, or if turns do not matter
     ("pair", np.int32),  # of places, whose links a transfer shares, or NONE
     ("called", np.bool_),  # a transfer that is not called waits for that too
 )
@@ -54,7 +55,7 @@ def replay_events(nodes: Records, depends: Dependencies, calls: Calls, share: Fa
         if counters[READY] > 0:
             event, moment = _start_next(nodes, waits, call_ptr, called, ready, counters, now)
             for i in range(ptr[event], ptr[event + 1] if event >= 0 else 0):
-                if lag[i] < np.inf:
+                if 0.0 <= lag[i] < np.inf:
                     heapq.heappush(events, (now + lag[i], len(nodes) + i))
             if moment > now:
                 heapq.heappush(events, (moment, event))
@@ -64,7 +65,7 @@ def replay_events(nodes: Records, depends: Dependencies, calls: Calls, share: Fa
         else:
             flow = take_finished(share, now)
             if flow != NONE:
-                _finish(nodes, depends, ready, counters, tasks + flow, now)
+                _flow_is_over(nodes, depends, share, ready, counters, tasks + flow, now)
                 continue
             update_rates(share, now)
             now = next_end(share)
@@ -79,7 +80,7 @@ def replay_events(nodes: Records, depends: Dependencies, calls: Calls, share: Fa
             _wait_is_over(waits, ready, counters, successors[event - len(nodes)])
         elif nodes[event].pair != NONE:
             node = nodes[event]
-            start_flow(share, node.pair, event - tasks, node.size, now)
+            start_flow(share, node.pair, event - tasks, node.size - node.rest, now)
         else:
             _finish(nodes, depends, ready, counters, event, now)
 
@@ -118,6 +119,29 @@ def _wait_is_over(waits: Ints, ready: Longs, counters: Longs, node: int) -> None
     waits[node] -= 1
     if waits[node] == 0:
         _make_ready(ready, counters, node)
+
+
+@leaf
+def _flow_is_over(
+    nodes: Records,
+    depends: Dependencies,
+    share: FairShare,
+    ready: Longs,
+    counters: Longs,
+    number: int,
+    now: float,
+) -> None:
+    """A transfer has all its bytes, or those of its turn: then the rest of them follow."""
+    node = nodes[number]
+    if node.rest == 0.0:
+        _finish(nodes, depends, ready, counters, number, now)
+        return
+    start_flow(share, node.pair, number - len(nodes) + len(share.flows), node.rest, now)
+    node.rest = 0.0
+    ptr, successors, waits, lag = depends
+    for i in range(ptr[number], ptr[number + 1]):
+        if lag[i] == TURN:
+            _wait_is_over(waits, ready, counters, successors[i])
 
 
 @leaf

@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
-from headrace.simulator.replay.dependencies import Needs, as_lists, places_before
+from headrace.simulator.replay.dependencies import Needs, as_lists, positions
 
 
 class Calls(NamedTuple):
@@ -27,16 +27,14 @@ def no_calls(plan: Plan) -> Calls:
 
 
 def calls_for_prefetch(plan: Plan, needed: Needs, depth: int) -> Calls:
-    """A task calls for the inputs of the task `depth` places after it on its core.
+    """A task calls for the inputs of the task `depth` places for each core after it in the order of its host.
 
-    The first tasks of a core need no call for theirs. A transfer for several tasks starts at the first call; one
+    The first tasks of a host need no call for theirs. A transfer for several tasks starts at the first call; one
     that brings an item on its way to other places is called for with those that take it on. Transfers that no
     task needs, such as results on their way back, need no call. O(reads * hops).
     """
     n, k = plan.graph.n_tasks, len(plan.move_item)
-    later, earlier = places_before(plan, needed.by_core, depth)
-    caller = np.full(n, -1, np.int32)
-    caller[later] = earlier
+    caller = _callers(plan, depth)
     supplier = np.full(k, -1, np.int32)
     came_from, onward = needed.sources
     by_transfer = came_from >= n
@@ -55,3 +53,16 @@ def calls_for_prefetch(plan: Plan, needed: Needs, depth: int) -> Calls:
     called[transfer[task < 0]] = True
     waiting = ~called[transfer]
     return Calls(*as_lists(task[waiting], transfer[waiting] + np.int32(n), n), called)
+
+
+def _callers(plan: Plan, depth: int) -> Ints:
+    """The task that calls for the inputs of each task when it starts; -1: they need no call. O(tasks log tasks)."""
+    queues = np.lexsort((positions(plan), plan.finish, plan.start, plan.host)).astype(np.int32)
+    host = plan.host[queues]
+    first = np.searchsorted(host, host)
+    cores = np.array([h.cores for h in plan.platform.hosts])
+    before = np.arange(len(queues)) - depth * cores[host]
+    caller = np.full(len(queues), -1, np.int32)
+    called = before >= first
+    caller[queues[called]] = queues[before[called]]
+    return caller

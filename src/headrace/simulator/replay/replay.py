@@ -33,14 +33,16 @@ that use copies whose planned last use has ended by then - read, send, make or b
   idle. From its start on it keeps each link busy for its bytes over the bandwidth of that link, or until it has
   finished where routes are single hops (`routing = "links"`);
 - with a prefetch depth d, it has been called. A task calls for the transfers that bring its inputs when the task d
-  places before it on its core starts; the first d tasks of a core call at the beginning. A call goes on to the
+  places for each core before it on its host starts, in the order of tasks on a core; the first d tasks for each
+  core of a host call at the beginning. A call goes on to the
   transfers that bring an item to the source of a called one. The first of several calls counts. Transfers that
   no task needs, such as results on their way back, need no call. Fifo links take no prefetch depth: a transfer that is
   not called would block those behind it.
 
 On other links transfers have no order: all that can start do, at once. A plan for fair links can say that its transfers
-take turns, `in_turn`: they then wait as on fifo links, and share a link only with earlier ones that a slower link
-holds up.
+take turns, `in_turn`. Each then waits on the slow links of its route, those of which it can use at least 80 %, for the
+turn of the transfer before it. A turn is over when what the transfer has still to send needs, at the bandwidth of its
+route, no longer than its latency; if that is so from the beginning, when the route would have carried its bytes.
 
 **Durations.** A task takes its work over the rate of its host. A transfer takes the latency of its route and its bytes
 over the least bandwidth of ports and route; on fair links the latency, and then until its bytes have come at the
@@ -65,6 +67,7 @@ from headrace.model.turns import need_turns
 from headrace.simulator.replay.dependencies import (
     Dependencies,
     Holders,
+    after_turn,
     in_lists,
     needs,
     route_seconds,
@@ -157,6 +160,8 @@ class Replayer:
         events = None
         if fair or prefetch_depth is not None:
             nodes = _nodes(calls, soonest, delay)
+            if plan.in_turn and not platform.network.store_and_forward:
+                nodes["rest"][graph.n_tasks :] = _rest_after_turn(plan)
             share = _share_links(plan, nodes) if fair else _no_flows(plan, nodes)
             events = _Events(nodes, calls, share)
         return Replayer(
@@ -238,6 +243,11 @@ def _nodes(calls: Calls, soonest: Floats, delay: Floats) -> Records:
     nodes["start"][:n], nodes["delay"][n:] = soonest, delay
     nodes["called"][n:] = calls.called
     return nodes
+
+
+def _rest_after_turn(plan: Plan) -> Floats:
+    left = after_turn(plan)
+    return np.where(left < plan.graph.size[plan.move_item], left, 0.0)
 
 
 def _no_flows(plan: Plan, nodes: Records) -> FairShare:
