@@ -1,4 +1,4 @@
-"""A whole plan from the schedules of sites with small disks: the jobs of the pool, and the transfers between the others."""
+"""A whole plan from the schedules of sites with small disks: with the jobs of the pool, and all other transfers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from headrace.model.graph import Floats, Ints
+from headrace.arrays import Int64s
+from headrace.model.graph import Floats
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.balance import balanced
 from headrace.planners.coschedule.instance import Instance
@@ -28,9 +29,12 @@ _NEARER = 0.5
 def assembled(instance: Instance, sites: Sites, choice: SiteChoice, run: SiteRun) -> Plan:
     """The plan of a choice. Its orders count, not its times: inputs may reach a site later than it expects them.
 
-    O(jobs * hosts + transfers * (transfers of a link + places)).
+    O(jobs * hosts + jobs * cores^2 + transfers * (transfers of a link + places)).
     """
     return _Assembly(instance, sites, choice, run).plan()
+
+
+_FAR = 1e29
 
 
 class _Assembly:
@@ -54,17 +58,15 @@ class _Assembly:
         made += self._run_pool(mine, sorted(needs))
         self._send_results(made)
 
-    def _small_sites(
-        self, choice: SiteChoice, run: SiteRun
-    ) -> tuple[list[_Need], list[_Need]]:
+    def _small_sites(self, choice: SiteChoice, run: SiteRun) -> tuple[list[_Need], list[_Need]]:
         """Simulate the sites; returns when inputs leave the places next to them, and when results arrive there."""
         arrays, arcs = self._sites.arrays, self._instance.paths.arcs
         needs, made = list[_Need](), list[_Need]()
         for s, h in enumerate(self._sites.small.tolist()):
-            jobs = choice.order[s, : choice.count[s]]
+            jobs = choice.order[s, : choice.length[s]]
             simulated(arrays, run, jobs, len(jobs), s, int(choice.keep[s]))
             self._host[jobs], self._start[jobs] = h, run.start[jobs]
-            count = int(run.count[MOVES])
+            count = int(run.counter[MOVES])
             for item, arc, start in zip(
                 run.move_item[:count].tolist(),
                 run.move_arc[:count].tolist(),
@@ -82,7 +84,7 @@ class _Assembly:
         arcs = self._instance.paths.arcs
         return float(arcs.latency[arc] + self._instance.size[item] / arcs.bandwidth[arc])
 
-    def _divided(self, jobs: Ints) -> list[list[int]]:
+    def _divided(self, jobs: Int64s) -> list[list[int]]:
         """The jobs of each host of the pool: all hosts end alike, and files are near where that costs nothing."""
         instance, pool = self._instance, self._sites.pool
         least = instance.seconds[np.ix_(jobs, pool)].min(axis=1)
@@ -103,7 +105,6 @@ class _Assembly:
 
         Small sites come first: the pool can wait for some cores, while all that follows at a site is delayed with it.
         """
-        pool, cores = self._sites.pool.tolist(), self._instance.host_cores
         later = _PATIENCE * self._sites.arrays.pool_slack
         for need in needs:
             if need[0] <= later:
@@ -162,20 +163,30 @@ class _Assembly:
         return made
 
     def _bring(self, need: _Need) -> None:
-        """Send an input to a place of the pool, from the place that has it from which it arrives first."""
+        """Send an input to a place of the pool, from the place and over the way by which it arrives first."""
         _, item, place = need
-        if (item, place) in self._ready:
-            return
-        holders = [p for p in self._way.places if (item, p) in self._ready and self._way.leads(p, place)]
-        self._send(
-            item, min(holders, key=lambda p: (self._send(item, p, place, book=False), p)), place, book=True
-        )
+        if (item, place) not in self._ready:
+            holders = [p for p in self._way.places if (item, p) in self._ready]
+            self._send_first(item, [(p, way) for p in holders for way in self._way.between(p, place)])
 
-    def _send(self, item: int, place: int, target: int, *, book: bool) -> float:
+    def _send_results(self, made: list[_Need]) -> None:
+        """Send results in the order in which they are ready, to the destination that they reach first."""
+        for moment, item, place in sorted(made):
+            self._ready[item, place] = moment
+            goals = self._instance.paths.sets[self._instance.destination[item]]
+            if place not in goals:
+                self._send_first(item, [(place, way) for g in goals for way in self._way.between(place, g)])
+
+    def _send_first(self, item: int, ways: list[tuple[int, list[int]]]) -> None:
+        """Send a file from a place over the arcs by which it arrives first; ties: the first of these ways."""
+        arrivals = [self._send(item, place, arcs, book=False) for place, arcs in ways]
+        self._send(item, *ways[int(np.argmin(arrivals))], book=True)
+
+    def _send(self, item: int, place: int, arcs: list[int], *, book: bool) -> float:
         """When a file arrives that is sent in the first gaps of links; with `book`, these are taken."""
-        moment, arcs = self._ready[item, place], self._instance.paths.arcs
-        for arc in self._way.arcs(place, target):
-            head = int(arcs.head[arc])
+        moment, heads = self._ready[item, place], self._instance.paths.arcs.head
+        for arc in arcs:
+            head = int(heads[arc])
             if (item, head) in self._ready:
                 moment = self._ready[item, head]
                 continue
@@ -188,17 +199,6 @@ class _Assembly:
                 self._moves.append((item, arc, start))
                 self._ready[item, head] = moment
         return moment
-
-    def _send_results(self, made: list[_Need]) -> None:
-        instance = self._instance
-        for moment, item, place in sorted(made):
-            self._ready[item, place] = moment
-            goals = instance.paths.sets[instance.destination[item]]
-            if place not in goals:
-                near = [g for g in goals if self._way.leads(place, g)]
-                self._send(
-                    item, place, min(near, key=lambda g: (self._way.distance[place, g], g)), book=True
-                )
 
     def plan(self) -> Plan:
         instance, arcs = self._instance, self._instance.paths.arcs
@@ -223,7 +223,7 @@ class _Assembly:
 
 
 class _Ways:
-    """The shortest ways, for a file of mean size, between the places that are not small sites."""
+    """Ways between the places that are not small sites: the shortest for a file of mean size, and detours."""
 
     def __init__(self, instance: Instance, sites: Sites) -> None:
         arcs = instance.paths.arcs
@@ -231,27 +231,36 @@ class _Ways:
         self._weight = np.full(len(arcs.tail), np.inf)
         inner = sites.inner
         self._weight[inner] = arcs.latency[inner] + instance.size[used].mean() / arcs.bandwidth[inner]
-        self.distance = shortest(instance, self._weight)
+        self._distance = shortest(instance, self._weight)
         small = set(instance.host_place[sites.small].tolist())
         self.places = [p for p in range(instance.places) if p not in small]
-        self._arcs = [(int(a), int(arcs.tail[a]), int(arcs.head[a])) for a in inner.tolist()]
+        self._from: dict[int, list[tuple[int, int]]] = {p: [] for p in self.places}
+        for a in inner.tolist():
+            self._from[int(arcs.tail[a])].append((a, int(arcs.head[a])))
+        self._known: dict[tuple[int, int], list[list[int]]] = {}
 
-    def leads(self, place: int, target: int) -> bool:
-        return bool(self.distance[place, target] < _FAR)
+    def between(self, place: int, target: int) -> list[list[int]]:
+        """For each neighbour of a place, the shortest way that begins there; loops are left out."""
+        if (place, target) not in self._known:
+            self._known[place, target] = [
+                [arc, *rest]
+                for arc, head in self._from[place]
+                if self._distance[head, target] < _FAR
+                and (rest := self._shortest(head, target, place)) is not None
+            ]
+        return self._known[place, target]
 
-    def arcs(self, place: int, target: int) -> list[int]:
+    def _shortest(self, place: int, target: int, avoided: int) -> list[int] | None:
+        """The arcs of the shortest way; None if it leads over a place to avoid."""
         found = []
         while place != target:
             _, arc, place = min(
-                (self._weight[a] + self.distance[head, target], a, head)
-                for a, tail, head in self._arcs
-                if tail == place
+                (self._weight[a] + self._distance[head, target], a, head) for a, head in self._from[place]
             )
+            if place == avoided:
+                return None
             found.append(arc)
         return found
-
-
-_FAR = 1e29
 
 
 def _first_gap(busy: list[tuple[float, float]], moment: float, seconds: float) -> float:

@@ -87,6 +87,7 @@ class Improving:
         self._neighbours: LargeSearch | None = None
         self._sites: Sites | None = sites_of(instance) if instance.n >= SMALL else None
         self._site_searches: list[SiteSearch] = []
+        self._sites_share = SITES
         self._waits, self._pauses = [0, 0, 0], [1, 1, 1]
         """Of the three steps of a round: for how many it is left out, and for how many it was."""
         self.left = 0.85 * seconds
@@ -174,7 +175,7 @@ class Improving:
         seconds = max(FIRST_STAGE, FIRST_STAGE_OF_JOB * instance.n) * 2.0**stage
         until = self.left - seconds
         if instance.n >= SMALL:
-            self._by_sites(SITES * seconds)
+            self._by_sites(self._sites_share * seconds)
             self._dispatch(MOST_DISPATCHES, DISPATCHING * seconds)
         if stage == 0:
             if self.optimal or self.left <= 0 or self.overdue:
@@ -300,7 +301,7 @@ class Improving:
             self.left -= 3 * solving(relaxer.size)
         for search in self._site_searches:
             search.begin(int(seconds / (SITE_STEP * self._turns)))
-        part = max(1.0, seconds / SITE_PARTS)
+        part, before = max(1.0, seconds / SITE_PARTS), self.value
         while seconds > 0.01 * part and self.left > 0 and not self.overdue:
             steps = int(part / (SITE_STEP * self._turns)) + 1
             for plan in together([partial(search.go_on, steps) for search in self._site_searches]):
@@ -309,6 +310,7 @@ class Improving:
                     self.offer(plan.makespan, None, plan)
             self.left -= part
             seconds -= part
+        self._sites_share = SITES if self.value < before else 0.5 * self._sites_share
 
     def _solved(self, most_choices: int, most_seconds: float) -> None:
         """Solve the exact model if it has few enough choices."""

@@ -86,8 +86,8 @@ class SiteRun(NamedTuple):
     move_arc: Int64s
     move_start: Floats
     level: Floats
-    """[time, bytes on the disk, bytes there (or coming) for jobs that have not started, when a wait for an input ends]"""
-    count: Int64s
+    """[time, bytes on the disk, those of them for jobs that have not started, when the wait for an input ends]"""
+    counter: Int64s
     """[first position that has not started, end of those with inputs, first result and end of the queue, transfers,
     results that have left, steps of work since these were last reset]"""
 
@@ -97,7 +97,7 @@ class SiteChoice(NamedTuple):
 
     order: Int64s
     """[sites, jobs]"""
-    count: Int64s
+    length: Int64s
     site: Int64s
     """By job, or LEFT_OUT."""
     keep: Int64s
@@ -113,7 +113,7 @@ class Trial(NamedTuple):
 
     order: Int64s
     """[2, jobs] the new lists,"""
-    count: Int64s
+    length: Int64s
     site: Int64s
     """of these sites; -1: none."""
     moved: Int64s
@@ -155,7 +155,7 @@ def new_run(arrays: SiteArrays) -> SiteRun:
         move_arc=numbers(moves),
         move_start=np.zeros(moves),
         level=np.zeros(4),
-        count=numbers(7),
+        counter=numbers(7),
     )
 
 
@@ -163,7 +163,7 @@ def new_choice(sites: int, jobs: int) -> SiteChoice:
     """All jobs in the pool."""
     return SiteChoice(
         order=np.zeros((sites, jobs), np.int64),
-        count=np.zeros(sites, np.int64),
+        length=np.zeros(sites, np.int64),
         site=np.full(jobs, LEFT_OUT, np.int64),
         keep=np.full(sites, 2, np.int64),
         excess=np.zeros(sites),
@@ -174,7 +174,7 @@ def new_choice(sites: int, jobs: int) -> SiteChoice:
 def new_trial(jobs: int) -> Trial:
     return Trial(
         order=np.zeros((2, jobs), np.int64),
-        count=np.zeros(2, np.int64),
+        length=np.zeros(2, np.int64),
         site=np.zeros(2, np.int64),
         moved=np.zeros(2, np.int64),
         excess=np.zeros(2),
@@ -183,4 +183,11 @@ def new_trial(jobs: int) -> Trial:
 
 
 def copied(choice: SiteChoice) -> SiteChoice:
-    return SiteChoice(*(array.copy() for array in choice))
+    return SiteChoice(
+        choice.order.copy(),
+        choice.length.copy(),
+        choice.site.copy(),
+        choice.keep.copy(),
+        choice.excess.copy(),
+        choice.totals.copy(),
+    )

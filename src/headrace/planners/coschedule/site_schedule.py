@@ -1,8 +1,9 @@
 """The schedule of one site with a small disk, simulated from a list of its jobs.
 
 At each moment the first jobs of the list with all inputs start, and idle links take the next input in the order of the
-list if it fits on the disk, or the first result. A copy is only begun if all jobs with copies on the disk could still end one after another
-in the order of the list (the banker's algorithm), so that the disk is never full of inputs that wait for each other.
+list if it fits on the disk, or the first result. A copy is only begun if all jobs with copies on the disk could still
+end one after another in the order of the list (the banker's algorithm), so that the disk is never full of inputs that
+wait for each other.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ def _begin(arrays: SiteArrays, run: SiteRun, jobs: Int64s, count: int) -> int:
     run.line_end[:] = np.inf
     run.level[:] = 0.0
     for k in range(STEPS):
-        run.count[k] = 0
+        run.counter[k] = 0
     return results
 
 
 @leaf
 def _is_safe(run: SiteRun, room: float) -> bool:
     """Whether all jobs with inputs can end one after another if `room` is what the disk has for their other files."""
-    for k in range(run.count[LOW], run.count[HIGH]):
+    for k in range(run.counter[LOW], run.counter[HIGH]):
         if run.begun[k] > 0 and not run.started[k]:
             if run.missing[k] + run.leaves[k] > room:
                 return False
@@ -108,23 +109,19 @@ def _start_job(arrays: SiteArrays, run: SiteRun, job: int, k: int, core: int, si
 @leaf
 def _start_jobs(arrays: SiteArrays, run: SiteRun, jobs: Int64s, count: int, site: int, room: float) -> int:
     """Start jobs on idle cores; returns how many others have all inputs, or will have."""
-    while run.count[LOW] < count and run.started[run.count[LOW]]:
-        run.count[LOW] += 1
-    high = run.count[HIGH]
+    while run.counter[LOW] < count and run.started[run.counter[LOW]]:
+        run.counter[LOW] += 1
+    high = run.counter[HIGH]
     while high < count and arrays.read_ptr[jobs[high]] == arrays.read_ptr[jobs[high] + 1]:
         high += 1
-    run.count[HIGH] = high
+    run.counter[HIGH] = high
     core, ready = _idle_core(arrays, run, site), 0
-    for k in range(run.count[LOW], run.count[HIGH]):
+    for k in range(run.counter[LOW], run.counter[HIGH]):
         job = jobs[k]
-        run.count[STEPS] += 1
+        run.counter[STEPS] += 1
         if run.started[k] or run.begun[k] < arrays.read_ptr[job + 1] - arrays.read_ptr[job]:
             continue
-        if (
-            core >= 0
-            and _are_here(arrays, run, job)
-            and _start_job(arrays, run, job, k, core, site, room)
-        ):
+        if core >= 0 and _are_here(arrays, run, job) and _start_job(arrays, run, job, k, core, site, room):
             core = _idle_core(arrays, run, site)
         else:
             ready += 1
@@ -143,8 +140,8 @@ def _count_copy(arrays: SiteArrays, run: SiteRun, jobs: Int64s, count: int, item
             run.missing[k] -= sign * size
             if alone:
                 run.own[k] += sign * size
-            if sign > 0 and k + 1 > run.count[HIGH]:
-                run.count[HIGH] = k + 1
+            if sign > 0 and k + 1 > run.counter[HIGH]:
+                run.counter[HIGH] = k + 1
 
 
 @leaf
@@ -154,10 +151,10 @@ def _send(arrays: SiteArrays, run: SiteRun, item: int, arc: int, k: int) -> None
     run.line_item[line] = item
     run.line_arc[line] = arc
     run.line_end[line] = run.level[TIME] + (arrays.latency[arc] + size / arrays.bandwidth[arc])
-    run.move_item[run.count[MOVES]] = item
-    run.move_arc[run.count[MOVES]] = arc
-    run.move_start[run.count[MOVES]] = run.level[TIME]
-    run.count[MOVES] += 1
+    run.move_item[run.counter[MOVES]] = item
+    run.move_arc[run.counter[MOVES]] = arc
+    run.move_start[run.counter[MOVES]] = run.level[TIME]
+    run.counter[MOVES] += 1
 
 
 @leaf
@@ -172,12 +169,12 @@ def _may_come(
     size = arrays.size[item]
     if run.level[USED] + size > room:
         return False
-    high = run.count[HIGH]
+    high = run.counter[HIGH]
     _count_copy(arrays, run, jobs, count, item, 1)
     if _is_safe(run, room - run.level[HELD] - size):
         return True
     _count_copy(arrays, run, jobs, count, item, -1)
-    run.count[HIGH] = high
+    run.counter[HIGH] = high
     return False
 
 
@@ -190,9 +187,9 @@ def _send_input(
         arc = arrays.in_arcs[i]
         if arrays.line[arc] != line:
             continue
-        for k in range(run.count[LOW], count):
+        for k in range(run.counter[LOW], count):
             job = jobs[k]
-            run.count[STEPS] += 1
+            run.counter[STEPS] += 1
             if run.begun[k] == arrays.read_ptr[job + 1] - arrays.read_ptr[job]:
                 continue
             for e in range(arrays.read_ptr[job], arrays.read_ptr[job + 1]):
@@ -214,13 +211,13 @@ def _send_result(arrays: SiteArrays, run: SiteRun, site: int, line: int) -> bool
         arc = arrays.out_arcs[i]
         if arrays.line[arc] != line:
             continue
-        for q in range(run.count[QUEUE_LOW], run.count[QUEUE_HIGH]):
+        for q in range(run.counter[QUEUE_LOW], run.counter[QUEUE_HIGH]):
             item = run.queue_item[q]
             if run.queue_sent[q] or arrays.onward[arc, item] == np.inf:
                 continue
             run.queue_sent[q] = True
-            while run.count[QUEUE_LOW] < run.count[QUEUE_HIGH] and run.queue_sent[run.count[QUEUE_LOW]]:
-                run.count[QUEUE_LOW] += 1
+            while run.counter[QUEUE_LOW] < run.counter[QUEUE_HIGH] and run.queue_sent[run.counter[QUEUE_LOW]]:
+                run.counter[QUEUE_LOW] += 1
             _send(arrays, run, item, arc, run.queue_job[q])
             return True
     return False
@@ -259,7 +256,7 @@ def _next_moment(arrays: SiteArrays, run: SiteRun, site: int) -> float:
         moment = min(moment, run.core_end[core])
     for line in range(arrays.lines[site]):
         moment = min(moment, run.line_end[line])
-    return moment
+    return float(moment)
 
 
 @leaf
@@ -270,11 +267,11 @@ def _end_job(arrays: SiteArrays, run: SiteRun, job: int, k: int) -> None:
         if run.users[item] == 0:
             run.level[USED] -= arrays.size[item]
     for e in range(arrays.write_ptr[job], arrays.write_ptr[job + 1]):
-        last = run.count[QUEUE_HIGH]
+        last = run.counter[QUEUE_HIGH]
         run.queue_item[last] = arrays.writes[e]
         run.queue_job[last] = k
         run.queue_sent[last] = False
-        run.count[QUEUE_HIGH] += 1
+        run.counter[QUEUE_HIGH] += 1
     run.delivered[job] = run.level[TIME]
 
 
@@ -285,13 +282,11 @@ def _end_move(arrays: SiteArrays, run: SiteRun, job: int, item: int, arc: int) -
         return
     run.level[USED] -= arrays.size[item]
     run.delivered[job] = max(run.delivered[job], run.level[TIME] + arrays.onward[arc, item])
-    run.count[SENT] += 1
+    run.counter[SENT] += 1
 
 
 @leaf
-def simulate_site(
-    arrays: SiteArrays, run: SiteRun, jobs: Int64s, count: int, site: int, keep: int
-) -> bool:
+def simulate_site(arrays: SiteArrays, run: SiteRun, jobs: Int64s, count: int, site: int, keep: int) -> bool:
     """Simulate the first `count` jobs of a list at a site; False if some result cannot leave it.
 
     Links send results first once `keep` jobs wait with all inputs. O(events * (jobs with inputs + links)).
@@ -320,12 +315,10 @@ def simulate_site(
                 run.line_job[line] = -1
                 run.line_end[line] = np.inf
                 _end_move(arrays, run, job, run.line_item[line], run.line_arc[line])
-    return run.count[SENT] == results
+    return bool(run.counter[SENT] == results)
 
 
 @entry
-def simulated(
-    arrays: SiteArrays, run: SiteRun, jobs: Int64s, count: int, site: int, keep: int
-) -> bool:
+def simulated(arrays: SiteArrays, run: SiteRun, jobs: Int64s, count: int, site: int, keep: int) -> bool:
     """`simulate_site`, called from Python."""
     return simulate_site(arrays, run, jobs, count, site, keep)

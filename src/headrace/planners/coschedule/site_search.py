@@ -30,17 +30,15 @@ def _draw(random: RandomState, count: int) -> int:
 
 
 @leaf
-def _excess(
-    arrays: SiteArrays, run: SiteRun, trial: Trial, which: int, keep: int, target: float
-) -> float:
+def _excess(arrays: SiteArrays, run: SiteRun, trial: Trial, which: int, keep: int, target: float) -> float:
     """Simulate a list; returns the seconds by which its deliveries exceed the target."""
-    jobs, count = trial.order[which], trial.count[which]
+    jobs, count = trial.order[which], trial.length[which]
     if not simulate_site(arrays, run, jobs, count, trial.site[which], keep):
         return _IMPOSSIBLE
     total = 0.0
     for k in range(count):
         total += max(0.0, run.delivered[jobs[k]] - target)
-    return total
+    return float(total)
 
 
 @leaf
@@ -51,8 +49,8 @@ def _pool_excess(arrays: SiteArrays, pool: float, target: float) -> float:
 @leaf
 def _take_list(choice: SiteChoice, trial: Trial, which: int, site: int) -> None:
     trial.site[which] = site
-    trial.count[which] = choice.count[site]
-    for k in range(choice.count[site]):
+    trial.length[which] = choice.length[site]
+    for k in range(choice.length[site]):
         trial.order[which, k] = choice.order[site, k]
 
 
@@ -68,7 +66,7 @@ def _shift(trial: Trial, a: int, b: int) -> None:
 
 @leaf
 def _reorder(trial: Trial, random: RandomState) -> bool:
-    count = trial.count[0]
+    count = trial.length[0]
     if count < 2:
         return False
     a, b = _draw(random, count), _draw(random, count)
@@ -84,11 +82,11 @@ def _reorder(trial: Trial, random: RandomState) -> bool:
 @leaf
 def _add(arrays: SiteArrays, choice: SiteChoice, trial: Trial, random: RandomState) -> bool:
     """A job of the pool joins the site."""
-    job, count = _draw(random, len(choice.site)), trial.count[0]
+    job, count = _draw(random, len(choice.site)), trial.length[0]
     if choice.site[job] != LEFT_OUT or arrays.seconds[trial.site[0], job] == np.inf:
         return False
     trial.order[0, count] = job
-    trial.count[0] += 1
+    trial.length[0] += 1
     _shift(trial, count, _draw(random, count + 1))
     trial.moved[0] = job
     return True
@@ -97,13 +95,13 @@ def _add(arrays: SiteArrays, choice: SiteChoice, trial: Trial, random: RandomSta
 @leaf
 def _remove(arrays: SiteArrays, trial: Trial, random: RandomState) -> bool:
     """A job goes to the pool."""
-    count = trial.count[0]
+    count = trial.length[0]
     if count == 0:
         return False
     at = _draw(random, count)
     job = trial.order[0, at]
     _shift(trial, at, count - 1)
-    trial.count[0] -= 1
+    trial.length[0] -= 1
     trial.moved[1] = job
     return bool(arrays.pool_seconds[job] < np.inf)
 
@@ -111,7 +109,7 @@ def _remove(arrays: SiteArrays, trial: Trial, random: RandomState) -> bool:
 @leaf
 def _exchange(arrays: SiteArrays, choice: SiteChoice, trial: Trial, random: RandomState) -> bool:
     """A job changes places with one of the pool or of another site."""
-    count, site = trial.count[0], trial.site[0]
+    count, site = trial.length[0], trial.site[0]
     job = _draw(random, len(choice.site))
     other = choice.site[job]
     if count == 0 or other == site or arrays.seconds[site, job] == np.inf:
@@ -125,7 +123,7 @@ def _exchange(arrays: SiteArrays, choice: SiteChoice, trial: Trial, random: Rand
     trial.moved[0], trial.moved[1] = job, leaving
     if other != LEFT_OUT:
         _take_list(choice, trial, 1, other)
-        for k in range(trial.count[1]):
+        for k in range(trial.length[1]):
             if trial.order[1, k] == job:
                 trial.order[1, k] = leaving
     return bool(away < np.inf)
@@ -134,7 +132,7 @@ def _exchange(arrays: SiteArrays, choice: SiteChoice, trial: Trial, random: Rand
 @leaf
 def _change(arrays: SiteArrays, choice: SiteChoice, trial: Trial, random: RandomState) -> bool:
     """Draw a change; False if there is none of the kind that was drawn."""
-    site = _draw(random, len(choice.count))
+    site = _draw(random, len(choice.length))
     _take_list(choice, trial, 0, site)
     trial.site[1] = -1
     trial.moved[:] = -1
@@ -160,7 +158,7 @@ def _pool_after(arrays: SiteArrays, choice: SiteChoice, trial: Trial) -> float:
             pool -= arrays.pool_seconds[trial.moved[0]]
         if trial.moved[1] >= 0:
             pool += arrays.pool_seconds[trial.moved[1]]
-    return pool
+    return float(pool)
 
 
 @leaf
@@ -180,7 +178,7 @@ def _try(
         keep = trial.keep[0] if which == 0 else choice.keep[site]
         trial.excess[which] = _excess(arrays, run, trial, which, keep, target)
         total += trial.excess[which]
-    return total
+    return float(total)
 
 
 @leaf
@@ -189,9 +187,9 @@ def _accept(choice: SiteChoice, trial: Trial, pool: float, total: float) -> None
     for which in range(2):
         site = trial.site[which]
         if site >= 0:
-            choice.count[site] = trial.count[which]
+            choice.length[site] = trial.length[which]
             choice.excess[site] = trial.excess[which]
-            for k in range(trial.count[which]):
+            for k in range(trial.length[which]):
                 choice.order[site, k] = trial.order[which, k]
     if trial.moved[0] >= 0:
         choice.site[trial.moved[0]] = trial.site[0]
@@ -208,7 +206,7 @@ def _aim(arrays: SiteArrays, run: SiteRun, choice: SiteChoice, trial: Trial, tar
         if choice.site[job] == LEFT_OUT:
             pool += arrays.pool_seconds[job]
     total = _pool_excess(arrays, pool, target)
-    for site in range(len(choice.count)):
+    for site in range(len(choice.length)):
         _take_list(choice, trial, 0, site)
         choice.excess[site] = _excess(arrays, run, trial, 0, choice.keep[site], target)
         total += choice.excess[site]
@@ -218,10 +216,10 @@ def _aim(arrays: SiteArrays, run: SiteRun, choice: SiteChoice, trial: Trial, tar
 @leaf
 def _keep_best(choice: SiteChoice, best: SiteChoice) -> None:
     choice.totals[MET] = choice.totals[TARGET]
-    for site in range(len(choice.count)):
-        best.count[site] = choice.count[site]
+    for site in range(len(choice.length)):
+        best.length[site] = choice.length[site]
         best.keep[site] = choice.keep[site]
-        for k in range(choice.count[site]):
+        for k in range(choice.length[site]):
             best.order[site, k] = choice.order[site, k]
     for job in range(len(choice.site)):
         best.site[job] = choice.site[job]
@@ -247,7 +245,7 @@ def search_sites(
     Returns the step that is next. The temperature falls to 0 at the step `total`; one step is a change, or a job that a
     simulation looks at.
     """
-    run.count[STEPS] = 0
+    run.counter[STEPS] = 0
     if first == 0:
         _aim(arrays, run, choice, trial, choice.totals[TARGET])
     tried, done = first, first
@@ -256,7 +254,7 @@ def search_sites(
             _keep_best(choice, best)
             _aim(arrays, run, choice, trial, choice.totals[TARGET] * (1.0 - LOWER))
         tried += 1
-        done = tried + run.count[STEPS]
+        done = tried + run.counter[STEPS]
         if not _change(arrays, choice, trial, random):
             continue
         pool = _pool_after(arrays, choice, trial)

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.model.graph import Floats, Ints
+from headrace.arrays import Int64s
+from headrace.model.graph import Bools, Floats, Ints
 from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.relaxation import FAR, least_times, shortest
 from headrace.planners.coschedule.site_records import SiteArrays, SiteChoice, new_choice
 
 SLACK = 0.3
-"""Seconds by which the pool ends later than if it were never idle, as a share of the mean time for the files of a job."""
+"""By how much the pool ends later than if it were never idle: a share of the mean time for the files of a job."""
 
 
 CROWDED = 2.0
@@ -78,15 +79,13 @@ def _is_plain(instance: Instance) -> bool:
     )
 
 
-def _keeps_files(instance: Instance, at: np.ndarray) -> bool:
+def _keeps_files(instance: Instance, at: Bools) -> bool:
     """Whether files lie at small sites in the beginning or at the end."""
-    used = np.unique(
-        np.concatenate((instance.source[instance.reads], instance.destination[instance.writes]))
-    )
+    used = np.unique(np.concatenate((instance.source[instance.reads], instance.destination[instance.writes])))
     return any(bool(at[p]) for s in used.tolist() for p in instance.paths.sets[s])
 
 
-def _has_own_links(instance: Instance, at: np.ndarray) -> bool:
+def _has_own_links(instance: Instance, at: Bools) -> bool:
     """Whether each link at a small site leads to no place but this one and others that are not small."""
     arcs = instance.paths.arcs
     site = np.where(at[arcs.tail], arcs.tail, np.where(at[arcs.head], arcs.head, NONE))
@@ -94,7 +93,7 @@ def _has_own_links(instance: Instance, at: np.ndarray) -> bool:
     return len({*zip(link.tolist(), site.tolist(), strict=True)}) == len(np.unique(link))
 
 
-def _arrays(instance: Instance, small: Ints, pool: Ints, inner: Ints) -> SiteArrays:
+def _arrays(instance: Instance, small: Int64s, pool: Int64s, inner: Ints) -> SiteArrays:
     arcs, graph = instance.paths.arcs, instance.problem.graph
     into = [np.flatnonzero(arcs.head == p) for p in instance.host_place[small].tolist()]
     out = [np.flatnonzero(arcs.tail == p) for p in instance.host_place[small].tolist()]
@@ -135,7 +134,7 @@ def _arrays(instance: Instance, small: Ints, pool: Ints, inner: Ints) -> SiteArr
     )
 
 
-def _pointers(lists: list[Ints]) -> Ints:
+def _pointers(lists: list[Int64s]) -> Ints:
     return np.cumsum([0, *(len(listed) for listed in lists)]).astype(np.int32)
 
 
@@ -171,6 +170,6 @@ def chosen_by(sites: Sites, share: Floats) -> SiteChoice:
         able = np.isfinite(sites.arrays.seconds[s]) & (host == h)
         mine = np.flatnonzero(able)
         mine = mine[np.argsort(-sites.arrays.seconds[s, mine], kind="stable")]
-        choice.order[s, : len(mine)], choice.count[s] = mine, len(mine)
+        choice.order[s, : len(mine)], choice.length[s] = mine, len(mine)
         choice.site[mine] = s
     return choice
