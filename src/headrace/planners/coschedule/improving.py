@@ -54,7 +54,7 @@ SEARCH, LARGE_SEARCH = 3.0, 1.5
 MORE_DISPATCHES = 3
 """Number of further list schedules that decide hosts as they go, in each round."""
 SITE_PARTS = 8
-"""Number of parts of that search, of at least a second each, that are followed by a plan;"""
+"""Number of parts of that search, most of at least a second, that are followed by a plan;"""
 ASSEMBLY_OF_JOB = 1e-3
 """and the seconds for each of its jobs."""
 LONGEST_PAUSE = 8
@@ -301,7 +301,7 @@ class Improving:
             self.left -= 3 * solving(relaxer.size)
         for search in self._site_searches:
             search.begin(int(seconds / (SITE_STEP * self._turns)))
-        part, before = max(1.0, seconds / SITE_PARTS), self.value
+        part, before = min(seconds, max(1.0, seconds / SITE_PARTS)), self.value
         while seconds > 0.01 * part and self.left > 0 and not self.overdue:
             steps = int(part / (SITE_STEP * self._turns)) + 1
             for plan in together([partial(search.go_on, steps) for search in self._site_searches]):

@@ -43,6 +43,11 @@ class SiteSearch:
         self._done = self._steps = 0
         self._choice, self._best = self._first, self._first
 
+    @property
+    def met(self) -> float:
+        """The smallest target that has been met."""
+        return float(self._best.totals[MET])
+
     def begin(self, steps: int) -> None:
         """Begin to anneal for this many steps of work."""
         self._seed += 1_000_003
@@ -52,7 +57,7 @@ class SiteSearch:
 
     def go_on(self, steps: int) -> Plan | None:
         """Make some of these steps; returns a plan if a lower target has been met."""
-        met = float(self._best.totals[MET])
+        before = self.met
         self._done = search_sites(
             self._sites.arrays,
             self._run,
@@ -65,7 +70,7 @@ class SiteSearch:
             self._steps,
             TEMPERATURE * self._bound,
         )
-        return self._plan() if self._best.totals[MET] < met else None
+        return self._plan() if self.met < before else None
 
     def _plan(self) -> Plan | None:
         """The plan of the best choice; None if it is not valid."""

@@ -2,7 +2,7 @@
 
 At each moment the first jobs of the list with all inputs start, and idle links take the next input in the order of the
 list if it fits on the disk, or the first result. A copy is only begun if all jobs with copies on the disk could still
-end one after another in the order of the list (the banker's algorithm), so that the disk is never full of inputs that
+end one after another in the order of the list (the banker's algorithm), so that the disk is not full of inputs that
 wait for each other.
 """
 
@@ -287,7 +287,9 @@ def _end_move(arrays: SiteArrays, run: SiteRun, job: int, item: int, arc: int) -
 
 @leaf
 def simulate_site(arrays: SiteArrays, run: SiteRun, jobs: Int64s, count: int, site: int, keep: int) -> bool:
-    """Simulate the first `count` jobs of a list at a site; False if some result cannot leave it.
+    """Simulate the first `count` jobs of a list at a site; False if some result never leaves it.
+
+    That is so if shared files that are kept for jobs at the end of the list leave no room for the next one.
 
     Links send results first once `keep` jobs wait with all inputs. O(events * (jobs with inputs + links)).
     """
