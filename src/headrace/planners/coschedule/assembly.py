@@ -27,8 +27,9 @@ _NEARER = 0.5
 
 
 def assembled(instance: Instance, sites: Sites, choice: SiteChoice, run: SiteRun) -> Plan:
-    """The plan of a choice that meets its target. Its orders count, not its times: inputs may reach a site later than it expects them.
+    """The plan of a choice that meets its target. Its orders count, not its times.
 
+    Inputs may reach a site later than it expects them.
     O(jobs * hosts + jobs * cores^2 + transfers * (transfers of a link + places)).
     """
     return _Assembly(instance, sites, choice, run).plan()
