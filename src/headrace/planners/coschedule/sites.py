@@ -20,8 +20,8 @@ SLACK = 0.3
 """By how much the pool ends later than if it were never idle: a share of the mean time for the files of a job."""
 
 
-MOST_ENTRIES = 20_000_000
-"""Arcs times files above which a problem is not divided into sites."""
+MOST_JOBS, MOST_ENTRIES = 2500, 20_000_000
+"""Jobs, and arcs times files, above which a problem is not divided into sites: a search changes too few of the jobs."""
 CROWDED = 2.0
 """How many times as long as at best inputs are taken to need for the way to the place next to a small site."""
 
@@ -38,7 +38,8 @@ class Sites:
 
 def sites_of(instance: Instance) -> Sites | None:
     """The sites and the pool of a problem that falls apart; else None. O(arcs * (items + places^2))."""
-    if not _is_plain(instance) or len(instance.paths.arcs.tail) * len(instance.size) > MOST_ENTRIES:
+    entries = len(instance.paths.arcs.tail) * len(instance.size)
+    if instance.n > MOST_JOBS or entries > MOST_ENTRIES or not _is_plain(instance):
         return None
     places = instance.host_place
     limited = np.isfinite(instance.storage[instance.site[places]])
