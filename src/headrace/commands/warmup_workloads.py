@@ -83,6 +83,29 @@ GridDescription 1
 40:ADD_HOST <b> <b1> <host> <0> <0>
 """
 
+_STAR = """
+name = "star"
+contention = "fifo"
+routing = "links"
+[[site]]
+name = "store"
+[[site.host]]
+name = "pool"
+cores = 2
+[[site]]
+name = "farm"
+storage = "4 GB"
+[[site.host]]
+name = "worker"
+cores = 2
+[[link]]
+from = "store"
+to = "farm"
+bandwidth = "1 Gbit/s"
+"""
+_JOBS = "name,duration,input_size,sources,output_size,destinations\n" + "".join(
+    f"job{number},{60 + number},1 GB,store,1 GB,store\n" for number in range(40)
+)
 _RULES = """
 first-on-a1: assert relationship requirement (
   (select task-assigned-proc-name from task where task-name = "first") = "a1")
@@ -144,7 +167,14 @@ WORKLOADS = (
             "simulate program.json --on none.toml -s lheft --rules small.rules --faults kill=b1@30%",
         ),
     ),
-    Workload("co-scheduling", _plans("coschedule", "none", " --time 1") + _plans("local equal-load pull")),
+    Workload(
+        "co-scheduling",
+        (
+            *_plans("coschedule", "none", " --time 1"),
+            *_plans("local equal-load pull"),
+            "plan jobs.csv --on star.toml -s coschedule --time 1",
+        ),
+    ),
     Workload("batch planners", _plans("minmin xsufferage sufferage2 random-maxmin workqueue")),
     Workload(
         "planners under rules",
@@ -187,6 +217,8 @@ def write_inputs(folder: Path) -> None:
     (folder / "machines.ini").write_text(_MACHINES)
     (folder / "sweep.pst").write_text(_SWEEP.lstrip())
     (folder / "grid.pst").write_text(_GRID.lstrip())
+    (folder / "jobs.csv").write_text(_JOBS)
+    (folder / "star.toml").write_text(_STAR)
     (folder / "small.rules").write_text(_RULES)
     (folder / "soon.rules").write_text(_SOON)
     (folder / "shapes.rules").write_text(_SHAPES)

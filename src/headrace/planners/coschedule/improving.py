@@ -22,6 +22,8 @@ from headrace.planners.coschedule.lp import Relaxer, rounded
 from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times, quick_bound
 from headrace.planners.coschedule.schedule_jobs import FAILED
+from headrace.planners.coschedule.site_planning import SiteSearch
+from headrace.planners.coschedule.sites import Sites, sites_of
 
 Tell = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""
@@ -31,6 +33,8 @@ FIRST_DISPATCHES = 8
 """Number of list schedules that decide hosts as they go, in each lane, after the relaxation is solved."""
 MOST_DISPATCHES, DISPATCHING = 1000, 0.25
 """Most further ones in a stage, and the share of its time for them."""
+SITES, SITE_STEP = 0.4, 6e-8
+"""Share of the time of a stage for the search over sites with small disks; seconds for one of its steps."""
 FIRST_STAGE, FIRST_STAGE_OF_JOB = 2.0, 0.01
 """Least seconds of the first stage, in all and for each job; each further one is twice as long."""
 DISPATCH, LONG_CALENDAR = 1.8e-6, 700
@@ -49,6 +53,10 @@ SEARCH, LARGE_SEARCH = 3.0, 1.5
 """Seconds of local search, and of search in large neighbourhoods, in each round."""
 MORE_DISPATCHES = 3
 """Number of further list schedules that decide hosts as they go, in each round."""
+SITE_PARTS = 8
+"""Number of parts of that search, most of at least a second, that are followed by a plan;"""
+ASSEMBLY_OF_JOB = 1e-3
+"""and the seconds for each of its jobs."""
 LONGEST_PAUSE = 8
 """Most rounds for which a step that finds nothing is left out."""
 CHUNKS = (200, 100, 50, 400, 25)
@@ -77,6 +85,9 @@ class Improving:
         self.executed: Plan | None = None
         """The best plan with the times of its execution, where links are shared fairly."""
         self._neighbours: LargeSearch | None = None
+        self._sites: Sites | None = sites_of(instance) if instance.n >= SMALL else None
+        self._site_searches: list[SiteSearch] = []
+        self._sites_share = SITES
         self._waits, self._pauses = [0, 0, 0], [1, 1, 1]
         """Of the three steps of a round: for how many it is left out, and for how many it was."""
         self.left = 0.85 * seconds
@@ -164,6 +175,7 @@ class Improving:
         seconds = max(FIRST_STAGE, FIRST_STAGE_OF_JOB * instance.n) * 2.0**stage
         until = self.left - seconds
         if instance.n >= SMALL:
+            self._by_sites(self._sites_share * seconds)
             self._dispatch(MOST_DISPATCHES, DISPATCHING * seconds)
         if stage == 0:
             if self.optimal or self.left <= 0 or self.overdue:
@@ -275,6 +287,30 @@ class Improving:
             orders.append(order)
             ends.append(self.scheduler.ends(order))
         yield replace(first, order=mixed(self.instance, first.host, orders, ends))
+
+    def _by_sites(self, seconds: float) -> None:
+        """Search over which jobs run at which sites with small disks."""
+        if self._sites is None or self.optimal:
+            return
+        if not self._site_searches:
+            relaxer, seed = Relaxer(self.instance), self.instance.problem.seed
+            relaxer.solve()
+            self._site_searches = [
+                SiteSearch(self.instance, self._sites, relaxer, seed, lane.number) for lane in self._lanes
+            ]
+            self.left -= 3 * solving(relaxer.size)
+        for search in self._site_searches:
+            search.begin(int(seconds / (SITE_STEP * self._turns)))
+        part, before = min(seconds, max(1.0, seconds / SITE_PARTS)), self.value
+        while seconds > 0.01 * part and self.left > 0 and not self.overdue:
+            steps = int(part / (SITE_STEP * self._turns)) + 1
+            for plan in together([partial(search.go_on, steps) for search in self._site_searches]):
+                if plan is not None:
+                    self.left -= ASSEMBLY_OF_JOB * self.instance.n
+                    self.offer(plan.makespan, None, plan)
+            self.left -= part
+            seconds -= part
+        self._sites_share = SITES if self.value < before else 0.5 * self._sites_share
 
     def _solved(self, most_choices: int, most_seconds: float) -> None:
         """Solve the exact model if it has few enough choices."""
