@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 
 from headrace.core.scheduler import Problem
+from headrace.model.bound import bound_name
 from headrace.model.check import check, require_valid
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.model.program import Program
 from headrace.model.sited import SiteLists
-from headrace.planners.coschedule.improving import Improving
+from headrace.planners.coschedule.improving import EXACT, RELAXED, Improving
 from headrace.planners.coschedule.planner import Coschedule
 from headrace.planners.registry import make
 from headrace.testing.generate import random_platform, random_program
+from headrace.testing.tiered_grid import tiered_grid
 from planners.coschedule.cases import grid, production, small_case
 from planners.coschedule.oracle import least_makespan
 
@@ -40,6 +42,13 @@ def test_small_cases_are_optimal(seed: int, tight: bool) -> None:
     assert best is not None
     assert plan.makespan == pytest.approx(best)
     assert plan.bound == pytest.approx(best)
+
+
+def test_bounds_name_what_proves_them() -> None:
+    program, platform = small_case(7, tight=True)
+    assert bound_name(planned(program, platform, 10.0).bound) == EXACT
+    program, platform = tiered_grid(60)
+    assert bound_name(planned(program, platform).bound) == RELAXED
 
 
 def test_tight_disks_cost_time() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from headrace.arrays.clock import work_clock
+from headrace.model.bound import Bound
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
@@ -27,6 +28,10 @@ from headrace.planners.coschedule.sites import Sites, sites_of
 
 Tell = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""
+WEIGHED = "work over cores, or the longest job"
+RELAXED = "work, files and disks over hosts and links"
+EXACT = "exact model"
+"""What proves a bound."""
 ROUNDS = 6
 """Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 FIRST_DISPATCHES = 8
@@ -78,7 +83,7 @@ class Improving:
         self.began = began
         self.seconds = seconds
         self.tell = tell
-        self.bound = quick_bound(instance)
+        self.bound = Bound(quick_bound(instance), WEIGHED)
         self.value = np.inf
         self.decisions: Decisions | None = None
         self.exact: Plan | None = None
@@ -117,9 +122,9 @@ class Improving:
         """Whether the best plan so far misses deadlines, for which its value has a penalty."""
         return self.value > self.plan("").makespan * (1 + 1e-9) + 1e-6
 
-    def prove(self, bound: float) -> None:
+    def prove(self, bound: float, name: str) -> None:
         if bound > self.bound:
-            self.bound = bound
+            self.bound = Bound(bound, name)
             self._say()
 
     def offer(self, value: float, decisions: Decisions | None = None, exact: Plan | None = None) -> bool:
@@ -204,7 +209,7 @@ class Improving:
         """Plan the jobs in chunks; as a whole only if chunks do not fit on the disks."""
         relaxer = Relaxer(self.instance)
         relaxer.solve()
-        self.prove(relaxer.bound)
+        self.prove(relaxer.bound, RELAXED)
         self.chunks(size, self.left)
         if self.value >= FAILED:
             self._simple()
@@ -265,7 +270,7 @@ class Improving:
         first = rounded(self.instance, relaxer.solve(learned), plain)
         for lane in self._lanes:
             lane.know(relaxer)
-        self.prove(relaxer.bound)
+        self.prove(relaxer.bound, RELAXED)
         here, value, least = None, np.inf, np.full(len(self.instance.host_place), np.inf)
         for decisions in self._ordered(first):
             trial = self.scheduler.value(decisions)
@@ -324,7 +329,7 @@ class Improving:
         self.left -= answer.work
         if answer.plan is not None:
             self.offer(answer.plan.makespan, None, answer.plan)
-        self.prove(min(answer.bound, self.value))
+        self.prove(min(answer.bound, self.value), EXACT)
         if answer.impossible and self.value >= FAILED:
             raise NoPlan(
                 "no plan satisfies the storage limits and deadlines: the exact model is infeasible",

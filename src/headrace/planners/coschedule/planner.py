@@ -8,6 +8,7 @@ import numpy as np
 
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem, obeys
+from headrace.model.bound import Bound
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import OUTSIDE
 from headrace.model.network import EVERYWHERE
@@ -92,7 +93,7 @@ def finished(improving: Improving, name: str) -> Plan:
     plan = plan if improving.executed is None else improving.executed
     if not is_valid(plan, improving.instance.problem):
         plan = improving.simple_plan() or plan
-    bound = min(improving.bound, plan.makespan)
+    bound = Bound(min(improving.bound, plan.makespan), improving.bound.name)
     return replace(plan, scheduler=name, bound=bound, notes=notes_of(improving.instance.problem))
 
 

@@ -30,6 +30,8 @@ _WARMEST_TASK = 3.0
 """and as shares of the makespan over the number of tasks: with few tasks each has more weight."""
 _ROLLED, _ROLLED_TASK = 0.6, 2e-3
 """Share of the time, and at most so many seconds per task, for a better plan to start from: that of `rollouts`."""
+_CLEARLY_SHORTER = 0.98
+"""A plan of rollouts that is not shorter than this share of the given one is kept, but not searched from."""
 _SWEEPS = 5000
 """Number of moves per task that allows the highest initial temperature; fewer leave no time to cool down from it."""
 _MOST_ROUNDS = 4
@@ -70,12 +72,15 @@ def annealed(
     same plan, unless the clock ends it early.
     """
     search = _Search(problem, plan, seed)
+    kept = plan
     if problem.constraints is None:
         share = min(_ROLLED, _ROLLED_TASK * problem.graph.n_tasks / seconds)
         rolled, spent = search.rolled(plan, seed, share * seconds, lambda: work_clock() > until or stop())
         if rolled.makespan < plan.makespan * (1 - 1e-12):
+            kept = rolled
+            tell(kept.makespan)
+        if rolled.makespan < plan.makespan * _CLEARLY_SHORTER:
             plan = rolled
-            tell(plan.makespan)
         seconds = max(seconds - spent, 0.1 * seconds)
     sweeps = seconds / _seconds_a_move(problem) / problem.graph.n_tasks
     rounds = min(_MOST_ROUNDS, max(1, int(sweeps / _SWEEPS / 2)))
@@ -89,13 +94,13 @@ def annealed(
         for chunk in range(chunks):
             warm, cold = (start * (_COLD / start) ** ((chunk + end) / chunks) for end in (0, 1))
             if search.run(seconds * (number + (chunk + 1) / chunks) / rounds, warm, cold):
-                tell(search.best)
+                tell(min(search.best, kept.makespan))
             if work_clock() > until or stop():
                 break
     better = search.plan(plan.scheduler)
     if problem.constraints is not None and next(failures(problem, better), None) is not None:
-        return plan  # tasks inserted into gaps can delay others past a deadline
-    return better if better.makespan < plan.makespan else plan
+        return kept  # tasks inserted into gaps can delay others past a deadline
+    return better if better.makespan < kept.makespan else kept
 
 
 def _seconds_a_move(problem: Problem) -> float:
