@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Steered", "SteeringWarning", "security", "steering"]
 
+_PATIENCE = 5.0
+"""Seconds to wait for the first worker."""
 _PAIRS_FOR = 64
 """With more workers than that, only the usual bandwidth into each of them is used."""
 
@@ -137,7 +139,7 @@ def _enter(
     try:
         from headrace.record.steering_rows import steered_rows
 
-        workers = _workers(client)
+        workers = _workers(client, platform)
         known = session.steered.platform = _known(session, client, workers, platform, book)
         at = {worker.name: worker.address for worker in workers}
         plugin = SteeringPlugin(
@@ -168,6 +170,9 @@ def _known(
     session: _Session, client: Any, workers: list[Worker], described: Platform | None, book: Record | None
 ) -> Platform | None:
     """The platform; without figures, all workers count as equal until their tasks have shown otherwise."""
+    if not workers:
+        session.steered.error = "speeds and links were not measured: there was no worker yet"
+        return None
     try:
         return _platform(client, workers, described, book)
     except HeadraceError as error:
@@ -205,10 +210,16 @@ def _leave(client: Any, session: _Session, book: Record | None) -> None:
             save_steered(book, rows)
 
 
-def _workers(client: Any) -> list[Worker]:
+def _workers(client: Any, described: Platform | None) -> list[Worker]:
+    """The workers; none if there is none after a while, as in clusters that start workers when there are tasks."""
     from headrace.runtime.measured import workers_of
 
-    return workers_of(client, patience=10.0)
+    try:
+        return workers_of(client, patience=_PATIENCE)
+    except UsageError:
+        if described is not None:
+            raise
+        return []
 
 
 def _platform(

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from headrace.model.errors import BadProgram, HeadraceError
+from headrace.model.errors import BadProgram, HeadraceError, UsageError
 from headrace.model.graph import make_graph
 from headrace.model.program import Command, Program
 
@@ -191,3 +191,12 @@ def test_order_puts_producers_first_whatever_the_numbers():
 def test_errors_say_where_and_what_to_try():
     error = HeadraceError("speed is -1", where="host n1", hint="give more").at("lab.toml")
     assert str(error) == "lab.toml: host n1: speed is -1 (try: give more)"
+
+
+def test_what_a_program_and_an_input_are_not() -> None:
+    with pytest.raises(UsageError, match="the argument name is 3"):
+        Program(3)  # type: ignore[arg-type]
+    program = Program()
+    with pytest.raises(BadProgram, match="item 'x' has a path and a value"):
+        program.input("x", "x.txt", value=1)
+    assert not program.data

@@ -207,6 +207,29 @@ def test_workers_that_cannot_be_measured_count_as_equal(unequal, tmp_path, monke
     assert block.measured == 9
 
 
+def test_workers_may_come_later(tmp_path, monkeypatch):
+    from distributed import Client, LocalCluster
+
+    monkeypatch.setattr(headrace.dask, "_PATIENCE", 0.1)
+    settings = {"threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with LocalCluster(n_workers=0, **settings) as engine, Client(engine) as client:
+
+        def scale_inside() -> tuple[list[int], bool, int]:
+            with steering(client, record=tmp_path) as steered:
+                futures = client.map(double, range(20), pure=False)
+                engine.scale(2)
+                found, active = client.gather(futures), steered.active
+            return found, active, steered.measured
+
+        with pytest.raises(UsageError, match="no workers"):
+            steering(client, Platform.pairwise([1.0, 2.0], bandwidth=1e6), record=tmp_path).__enter__()
+        with pytest.warns(SteeringWarning, match="there was no worker yet"):
+            found, active, measured = scale_inside()
+    assert found == [2 * k for k in range(20)]
+    assert active
+    assert measured == 20
+
+
 def test_a_seceded_task_does_not_keep_its_worker_busy(unequal, tmp_path):
     def held(gate: str, number: int) -> int:
         from distributed import secede

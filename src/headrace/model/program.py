@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.architecture import arch_speeds
-from headrace.model.arguments import as_float, checked_path, short
+from headrace.model.arguments import as_float, checked_path, short, wrong_argument
 from headrace.model.deferred import deferred
 from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import Graph
@@ -124,6 +124,8 @@ class Program:
     """
 
     def __init__(self, name: str = "program") -> None:
+        if not isinstance(name, str):
+            raise wrong_argument("argument name", name, 'give a text, such as Program("mosaic")')
         self.name = name
         self.tasks: dict[str, Task] = {}
         self.data: dict[str, Data] = {}
@@ -151,8 +153,12 @@ class Program:
             sites: Sites that hold a copy when the run starts, instead of the platform's origin.
 
         Raises:
-            BadProgram: The name is in use, or the size is not a size.
+            BadProgram: The name is in use, the size is not a size, or there are a path and a value.
         """
+        if path is not None and value is not None:
+            raise BadProgram(
+                f"item {name!r} has a path and a value", where=self.name, hint="give the one or the other"
+            )
         item = Data(
             checked_text(name, "name", self.name),
             _checked_size(size, name),
