@@ -174,6 +174,17 @@ def test_what_if_and_why_not_on_the_command_line(files: list[str], tmp_path: Pat
     assert "holds 15 bytes" in why["reason"]
 
 
+@pytest.mark.parametrize("change", ["without host n", "without site here"])
+def test_without_the_only_host_the_answer_is_no_plan(change: str) -> None:
+    lab = Platform((Site("here", (Host("n"),)), Site("there")), (Link("here", "there", 1.0),))
+    program = Program("one")
+    program.task(None, work=5.0, outputs=["made"], name="t")
+    solved = what_if(lab, [change, "host n x2"], lambda p: Coschedule(time=1.0).plan(Problem(program.graph, p)))
+    assert solved[0].makespan is None
+    assert "no host would be left" in solved[0].said
+    assert solved[1].makespan == pytest.approx(2.5)
+
+
 def test_why_not_names_what_decides(files: list[str]) -> None:
     program = load_program(files[0])
     platform = changed_platform(Platform.read(files[2]), parse_change("disk far-away x2"))

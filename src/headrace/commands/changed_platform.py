@@ -9,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.commands.what_if import Change, find_link
-from headrace.model.errors import UsageError
+from headrace.model.errors import NoPlan, UsageError
 from headrace.model.platform import Host, Link, Pairs, Platform, Site
 
 
 def changed_platform(platform: Platform, change: Change) -> Platform:
-    """The platform after a change; raises UsageError for names that it does not have.
+    """The platform after a change.
+
+    Raises UsageError for names that it does not have, and NoPlan if no host would be left.
 
     >>> from headrace.commands.what_if import parse_change
     >>> lab = Platform((Site("a", (Host("n"),), storage=5.0), Site("b")), (Link("a", "b", 10.0),))
@@ -27,6 +29,8 @@ def changed_platform(platform: Platform, change: Change) -> Platform:
         platform = replace(platform, isolated=True)
     if change.kind == "link":
         return _with_link(platform, change)
+    if change.operation == "remove":
+        _require_hosts_besides(platform, change)
     if change.kind == "host":
         return _with_host(platform, change)
     if change.kind == "site":
@@ -37,6 +41,13 @@ def changed_platform(platform: Platform, change: Change) -> Platform:
     else:
         changed = replace(site, hosts=_with_cores(site, change))
     return _replaced(platform, site, changed)
+
+
+def _require_hosts_besides(platform: Platform, change: Change) -> None:
+    """Raise NoPlan if all hosts of the platform are what a change removes."""
+    named = [h.name if change.kind == "host" else s.name for s in platform.sites for h in s.hosts]
+    if named and set(named) == {change.name}:
+        raise NoPlan("no host would be left", where="--what-if", hint="keep a host that can run the tasks")
 
 
 def _more(value: float, change: Change) -> float:

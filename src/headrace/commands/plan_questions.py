@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.commands.changed_platform import changed_platform
 from headrace.commands.what_if import Change, parse_change
-from headrace.model.errors import HeadraceError, UsageError
+from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.units import show_time
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Outcome:
 def require_changes(platform: Platform, changes: Sequence[str]) -> None:
     """Raise UsageError for changes that cannot be made."""
     for text in changes:
-        changed_platform(platform, parse_change(text))
+        with suppress(NoPlan):  # that is an answer
+            changed_platform(platform, parse_change(text))
 
 
 def what_if(
@@ -67,16 +69,16 @@ def what_if(
     """Solve the problem again after each change, each on its own.
 
     `present` is the makespan of a plan for the unchanged platform: a change that only adds something leaves that plan
-    possible, so that no answer is longer. All changes are read before the first is solved, so that a mistake in the
+    possible, so that no answer is longer. All changes are checked before the first is solved, so that a mistake in the
     last one costs no time.
     """
-    asked = [(text, parse_change(text)) for text in changes]
-    platforms = [(text, change, changed_platform(platform, change)) for text, change in asked]
+    require_changes(platform, changes)
     found = []
-    for text, change, changed in platforms:
+    for text in changes:
+        change = parse_change(text)
         at_most = present if present is not None and _only_adds(platform, change) else math.inf
         try:
-            made = solve(changed)
+            made = solve(changed_platform(platform, change))
         except HeadraceError as error:
             found.append(Outcome(text, None, 0.0, error.problem))
         else:

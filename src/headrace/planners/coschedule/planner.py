@@ -32,8 +32,8 @@ class Coschedule:
     over which jobs run where. An exact model follows if the problem is small, a plan in
     chunks if it is large, and then a late-acceptance search in turns with CP-SAT over large neighbourhoods. The best
     plan is kept. The sequence of steps depends only on the problem and its seed,
-    and `time` only limits their number: more time never gives a worse plan. On a very slow machine it stops after twice
-    the time. Under constraints, tasks in groups and limits get their hosts, and tasks of limits on tasks at once their
+    and `time` only limits their number: more time never gives a worse plan. On a slow machine the clock
+    stops it after 1.25 times the time plus 2 s. Under constraints, tasks in groups and limits get their hosts, and tasks of limits on tasks at once their
     turns, from the shortest plan of some list planners first.
 
     Args:
