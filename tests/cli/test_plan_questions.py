@@ -179,7 +179,9 @@ def test_without_the_only_host_the_answer_is_no_plan(change: str) -> None:
     lab = Platform((Site("here", (Host("n"),)), Site("there")), (Link("here", "there", 1.0),))
     program = Program("one")
     program.task(None, work=5.0, outputs=["made"], name="t")
-    solved = what_if(lab, [change, "host n x2"], lambda p: Coschedule(time=1.0).plan(Problem(program.graph, p)))
+    solved = what_if(
+        lab, [change, "host n x2"], lambda p: Coschedule(time=1.0).plan(Problem(program.graph, p))
+    )
     assert solved[0].makespan is None
     assert "no host would be left" in solved[0].said
     assert solved[1].makespan == pytest.approx(2.5)

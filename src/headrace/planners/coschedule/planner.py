@@ -29,12 +29,12 @@ class Coschedule:
     List schedules that decide hosts as they go give first plans. A linear program over shares of jobs, flows of files
     and byte-seconds of disks gives a bound and further ones; list schedules of it show how long resources stay idle,
     and the program is solved again with these idle times. Sites with small disks are simulated one by one in a search
-    over which jobs run where. An exact model follows if the problem is small, a plan in
-    chunks if it is large, and then a late-acceptance search in turns with CP-SAT over large neighbourhoods. The best
-    plan is kept. The sequence of steps depends only on the problem and its seed,
-    and `time` only limits their number: more time never gives a worse plan. On a slow machine the clock
-    stops it after 1.25 times the time plus 2 s. Under constraints, tasks in groups and limits get their hosts, and tasks of limits on tasks at once their
-    turns, from the shortest plan of some list planners first.
+    over which jobs run where. An exact model follows if the problem is small, a plan in chunks if it is large, and
+    then a late-acceptance search in turns with CP-SAT over large neighbourhoods. The best plan is kept. The sequence
+    of steps depends only on the problem and its seed, and `time` only limits their number: more time never gives a
+    worse plan. On a slow machine the clock stops it after 1.25 times the time plus 2 s. Under constraints, tasks in
+    groups and limits get their hosts, and tasks of limits on tasks at once their turns, from the shortest plan of
+    some list planners first.
 
     Args:
         time: Seconds of work, as estimated for a machine of ordinary speed.
