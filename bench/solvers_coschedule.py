@@ -210,10 +210,10 @@ def whatif(cases: int = 100) -> None:
         program, platform = rich_case(seed)
         change = _random_change(platform, np.random.default_rng(seed))
 
-        def solve(changed: Platform, program: Program = program) -> Plan:
-            return Coschedule(time=5.0).plan(Problem(program.graph, changed))
+        def solve(graph: Graph, changed: Platform) -> Plan:
+            return Coschedule(time=5.0).plan(Problem(graph, changed))
 
-        answer = what_if(platform, [str(change)], solve)[0]
+        answer = what_if(program.graph, platform, [str(change)], solve)[0]
         fresh = planned(program, changed_platform(platform, parse_change(str(change))), 5.0)
         equal += answer.makespan == (None if fresh is None else fresh.makespan)
     print(f"{equal} of {cases} equal")

@@ -12,7 +12,7 @@ from cli.command import headrace
 from headrace.commands.deploy_questions import ask_what_if, change_problem, what_if_rows
 from headrace.commands.what_if import parse_change
 from headrace.model.deployment import Deployment
-from headrace.model.errors import BadPlatform, NoPlan
+from headrace.model.errors import BadPlatform, NoPlan, UsageError
 from headrace.model.pipeline import FilterProfile, Knobs, Pipeline, PipelineProblem, Source
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.planners.pipeline.plan import deploy_lpsched
@@ -163,7 +163,7 @@ def test_changes() -> None:
     assert (fast.speed, fast.kinds) == (4.0, {"f": 6.0})
     assert changed("link a-b-c +1MB/s").platform.links[0].bandwidth == 2e6
     assert changed("link a-hub x2").platform.sites[0].uplink == 1e7
-    assert [h.cores for h in changed("cores a +2").platform.hosts] == [3, 4, 1, 1]
+    assert [h.cores for h in changed("cores a +3").platform.hosts] == [3, 3, 1, 1]
     assert changed("without link a-b-c").platform.links == ()
     without = changed("without site b-c")
     assert [s.name for s in without.platform.sites] == ["a"]
@@ -173,6 +173,37 @@ def test_changes() -> None:
     only = replace(problem, pipeline=problem.pipeline.with_sources(problem.sources[:1]))
     with pytest.raises(NoPlan, match="nothing could be read"):
         change_problem(only, parse_change("without host a1"))
+
+
+def test_without_its_uplink_a_cluster_is_cut_off() -> None:
+    """It is not at the hub then, which all others would reach at any rate."""
+    a = Site("a", (Host("a1"), Host("a2")), bandwidth=1e8, uplink=5e7)
+    b = Site("b", tuple(Host(f"b{i}", 5.0) for i in range(4)), bandwidth=1e8, uplink=5e7)
+    hub = Site("hub", (Host("h1"),), bandwidth=1e8)
+    filters = [FilterProfile("r", 1, 100), FilterProfile("f", 5, 1)]
+    pipeline = Pipeline("p", filters, sources=[Source("a", {"a1": 1.0})])
+    made = deploy_lpsched(PipelineProblem(pipeline, Platform((a, b, hub))))
+    asked = ["without link b-hub", "without link a-hub", "without host b0"]
+    far, own, fewer = (answer.after for answer in ask_what_if(made, asked, deploy_lpsched))
+    assert made.throughput == pytest.approx(70.0)  # of which 50 pass the uplink of a
+    assert isinstance(far, Deployment)
+    assert set(far.hosts_used) == {"a1", "a2", "h1"}
+    assert isinstance(own, Deployment)
+    assert set(own.hosts_used) == {"a1", "a2"}
+    assert own.throughput == pytest.approx(20.0)
+    assert isinstance(fewer, Deployment)
+    assert fewer.throughput == pytest.approx(70.0)
+    assert fewer.check() == []
+
+
+def test_links_of_pairs_cannot_be_changed() -> None:
+    platform = Platform.pairwise([1.0, 2.0, 1.0], bandwidth=1e7)
+    filters = [FilterProfile("r", 1, 1), FilterProfile("f", 1)]
+    problem = PipelineProblem(Pipeline("p", filters, sources=[Source("h0", {"h0": 1.0})]), platform)
+    with pytest.raises(UsageError, match="a link for every pair of hosts"):
+        change_problem(problem, parse_change("link h0-h1 x2"))
+    more = change_problem(problem, parse_change("host h1"))
+    assert deploy_lpsched(more).check() == []
 
 
 def test_refresh_loss_of_a_configuration_file_is_a_default(folder: Path) -> None:

@@ -10,7 +10,11 @@ import numpy as np
 
 from headrace.commands.what_if import Change, find_link
 from headrace.model.errors import NoPlan, UsageError
+from headrace.model.hub import possibly_isolated
 from headrace.model.platform import Host, Link, Pairs, Platform, Site
+
+HUB = "hub"
+"""The other end of an uplink: `link SITE-hub`."""
 
 
 def changed_platform(platform: Platform, change: Change) -> Platform:
@@ -25,22 +29,32 @@ def changed_platform(platform: Platform, change: Change) -> Platform:
     >>> [host.name for host in changed_platform(lab, parse_change("host n")).hosts]
     ['n', 'n+1']
     """
-    if change.operation == "remove":  # what is left need not be connected
-        platform = replace(platform, isolated=True)
+    if change.operation == "remove":
+        return _without(possibly_isolated(platform), change)  # what is left need not be connected
     if change.kind == "link":
         return _with_link(platform, change)
-    if change.operation == "remove":
-        _require_hosts_besides(platform, change)
     if change.kind == "host":
         return _with_host(platform, change)
-    if change.kind == "site":
-        return _without_site(platform, _site(platform, change.name).name)
-    site = _site(platform, change.name)
+    site = _site(platform, change)
     if change.kind == "disk":
         changed = replace(site, storage=_more(site.storage, change))
     else:
         changed = replace(site, hosts=_with_cores(site, change))
     return _replaced(platform, site, changed)
+
+
+def _without(platform: Platform, change: Change) -> Platform:
+    """Without a host, link or site. Where the origin was a host of a site with one file system, it is now that site."""
+    if change.kind == "link":
+        return _with_link(platform, change)
+    _require_hosts_besides(platform, change)
+    if change.kind == "site":
+        return _without_site(platform, _site(platform, change))
+    fewer = platform.without([_host(platform, change)[1].name])
+    if platform.origin is None or fewer.origin is not None:
+        return fewer
+    place = platform.network.place_names[platform.place_of[platform.origin]]
+    return replace(fewer, origin=place if place in fewer.place_of else None)
 
 
 def _require_hosts_besides(platform: Platform, change: Change) -> None:
@@ -54,16 +68,18 @@ def _more(value: float, change: Change) -> float:
     return value * change.amount if change.operation == "multiply" else value + change.amount
 
 
-def _site(platform: Platform, name: str) -> Site:
+def _site(platform: Platform, change: Change) -> Site:
     for site in platform.sites:
-        if site.name == name:
+        if site.name == change.name:
             return site
-    raise _unknown("site", name, [s.name for s in platform.sites])
+    raise _unknown("site", change, [s.name for s in platform.sites])
 
 
-def _unknown(kind: str, name: str, known: list[str]) -> UsageError:
+def _unknown(kind: str, change: Change, known: list[str]) -> UsageError:
     return UsageError(
-        f"there is no {kind} {name!r}", where="--what-if", hint=f"use one of {', '.join(known[:8])}"
+        f"there is no {kind} {change.name!r}",
+        where=f"--what-if {str(change)!r}",
+        hint=f"use one of {', '.join(known[:8])}",
     )
 
 
@@ -74,20 +90,29 @@ def _replaced(platform: Platform, old: Site, new: Site) -> Platform:
 def _with_cores(site: Site, change: Change) -> tuple[Host, ...]:
     """Cores times a factor, rounded down but never to 0, or this many more, which the hosts get in turn."""
     if not site.hosts:
-        raise UsageError(f"site {site.name!r} has no hosts", where="--what-if", hint="name a site with hosts")
+        raise UsageError(
+            f"site {site.name!r} has no hosts",
+            where=f"--what-if {str(change)!r}",
+            hint="name a site with hosts",
+        )
     if change.operation == "multiply":
         return tuple(replace(h, cores=max(1, math.floor(h.cores * change.amount + 1e-9))) for h in site.hosts)
     each, rest = divmod(int(change.amount), len(site.hosts))
     return tuple(replace(h, cores=h.cores + each + (k < rest)) for k, h in enumerate(site.hosts))
 
 
+def _host(platform: Platform, change: Change) -> tuple[Site, Host]:
+    """The host that a change names, and its site."""
+    for site in platform.sites:
+        for host in site.hosts:
+            if host.name == change.name:
+                return site, host
+    raise _unknown("host", change, [h.name for h in platform.hosts])
+
+
 def _with_host(platform: Platform, change: Change) -> Platform:
-    found = [(s, h) for s in platform.sites for h in s.hosts if h.name == change.name]
-    if not found:
-        raise _unknown("host", change.name, [h.name for h in platform.hosts])
-    site, host = found[0]
-    if change.operation == "remove":
-        return platform.without([host.name])
+    """With one more host like this one, or with this one faster."""
+    site, host = _host(platform, change)
     if change.operation == "multiply":
         kinds = {kind: speed * change.amount for kind, speed in host.kinds.items()}
         faster = replace(host, speed=host.speed * change.amount, kinds=kinds)
@@ -122,19 +147,31 @@ def _pairs_with_twin(platform: Platform, site: Site, host: Host) -> Pairs | None
 
 
 def _with_link(platform: Platform, change: Change) -> Platform:
-    def known(a: str, b: str) -> bool:
-        return any({link.source, link.target} == {a, b} for link in platform.links)
+    """Other bandwidth between two sites, in both directions, or of a site's uplink; or without them."""
+    if platform.pairs is not None:
+        raise UsageError(
+            "the platform has a link for every pair of hosts, and none between sites",
+            where=f"--what-if {str(change)!r}",
+            hint="change a host",
+        )
+    uplinks = {s.name for s in platform.sites if s.uplink is not None}
+    joined = {frozenset((link.source, link.target)) for link in platform.links}
 
-    ends = set(find_link(change.name, known, [s.name for s in platform.sites]))
+    def known(a: str, b: str) -> bool:
+        return frozenset((a, b)) in joined or (b == HUB and a in uplinks)
+
+    a, b = find_link(change.name, known, [s.name for s in platform.sites])
+    removed = change.operation == "remove"
+    if frozenset((a, b)) not in joined:
+        site = next(s for s in platform.sites if s.name == a)
+        assert site.uplink is not None
+        uplink = None if removed else _more(site.uplink, change)
+        return _replaced(platform, site, replace(site, uplink=uplink))
 
     def changed(link: Link) -> Link:
         return replace(link, bandwidth=_more(link.bandwidth, change))
 
-    return _links(
-        platform,
-        lambda link: {link.source, link.target} == ends,
-        None if change.operation == "remove" else changed,
-    )
+    return _links(platform, lambda link: {link.source, link.target} == {a, b}, None if removed else changed)
 
 
 def _links(
@@ -147,10 +184,10 @@ def _links(
     return replace(platform, links=tuple(link for link in kept if link is not None))
 
 
-def _without_site(platform: Platform, name: str) -> Platform:
-    """Without a site: its hosts, its links and the files that are only there go with it."""
-    fewer = _links(platform, lambda link: name in (link.source, link.target), None)
-    lost = platform.without([h.name for s in platform.sites if s.name == name for h in s.hosts])
-    origin = None if platform.origin == name else lost.origin
-    sites = tuple(s for s in lost.sites if s.name != name)
+def _without_site(platform: Platform, site: Site) -> Platform:
+    """Without a site, its hosts and its links."""
+    fewer = _links(platform, lambda link: site.name in (link.source, link.target), None)
+    lost = platform.without([h.name for h in site.hosts])
+    origin = None if platform.origin == site.name else lost.origin
+    sites = tuple(s for s in lost.sites if s.name != site.name)
     return replace(lost, sites=sites, links=fewer.links, origin=origin)

@@ -35,6 +35,7 @@ from headrace.model.errors import UsageError
 
 if TYPE_CHECKING:
     from headrace.commands.plan_questions import Outcome
+    from headrace.model.graph import Graph
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
@@ -207,14 +208,14 @@ def _answered(
 
     given = options.for_planner(scheduler, lambda text: None)
 
-    def solve(changed: Platform) -> Plan:
+    def solve(located: Graph, changed: Platform) -> Plan:
         say("planning again with a change")
         return make_plan(
-            source, changed, scheduler, rules=rules, seed=options.seed, bound=options.bound, **given
+            located, changed, scheduler, rules=rules, seed=options.seed, bound=options.bound, **given
         )
 
-    present = made.makespan if rules is None else None  # a rule may speak of what the change adds
-    outcomes = what_if(platform, options.what_if, solve, present)
+    present = made if rules is None else None  # a rule may speak of what changes
+    outcomes = what_if(source.graph, platform, options.what_if, solve, present)
     problem = Problem(source.graph, platform, seed=options.seed, rules=rules)
     seconds = (20.0 if options.time is None else options.time) / CANDIDATES
     return Answers(outcomes, [why_not(problem, made, host, seconds) for host in options.why_not])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.commands.changed_locations import located_on, remains_possible
 from headrace.commands.changed_platform import changed_platform
 from headrace.commands.what_if import Change, parse_change
 from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.units import show_time
 
 if TYPE_CHECKING:
+    from headrace.model.graph import Graph
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.planners.coschedule.why_not import WhyNot
@@ -31,6 +32,8 @@ class Outcome:
     """Why there is no plan."""
     longer: float | None = None
     """Makespan of the new plan where it is longer than the present one, which remains possible after the change."""
+    possible_now: bool = False
+    """Whether the new plan is shorter than the present one, and possible without the change."""
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -39,6 +42,7 @@ class Outcome:
             "bound": self.bound,
             "no_plan": self.said or None,
             "new_plan": self.makespan if self.longer is None else self.longer,
+            "possible_now": self.possible_now,
         }
 
     def row(self, before: float) -> list[str]:
@@ -50,7 +54,8 @@ class Outcome:
         gain = before - self.makespan
         share = f"{abs(gain) / before:.1%}" if before > 0 else "0.0%"
         how = "as long" if abs(gain) <= 1e-9 * before else f"{share} {'shorter' if gain > 0 else 'longer'}"
-        return [f"what if {self.change}", f"{show_time(self.makespan)}, {how}"]
+        luck = ", a plan that is possible now as well: increase --time" if self.possible_now else ""
+        return [f"what if {self.change}", f"{show_time(self.makespan)}, {how}{luck}"]
 
 
 def require_changes(platform: Platform, changes: Sequence[str]) -> None:
@@ -61,30 +66,42 @@ def require_changes(platform: Platform, changes: Sequence[str]) -> None:
 
 
 def what_if(
+    graph: Graph,
     platform: Platform,
     changes: Sequence[str],
-    solve: Callable[[Platform], Plan],
-    present: float | None = None,
+    solve: Callable[[Graph, Platform], Plan],
+    present: Plan | None = None,
 ) -> list[Outcome]:
     """Solve the problem again after each change, each on its own.
 
-    `present` is the makespan of a plan for the unchanged platform: a change that only adds something leaves that plan
-    possible, so that no answer is longer. All changes are checked before the first is solved, so that a mistake in the
-    last one costs no time.
+    `present` is a plan for the unchanged platform: where it remains possible, no answer is longer. All changes are
+    checked before the first is solved, so that a mistake in the last one costs no time.
     """
     require_changes(platform, changes)
-    found = []
-    for text in changes:
-        change = parse_change(text)
-        at_most = present if present is not None and _only_adds(platform, change) else math.inf
-        try:
-            made = solve(changed_platform(platform, change))
-        except HeadraceError as error:
-            found.append(Outcome(text, None, 0.0, error.problem))
-        else:
-            longer = made.makespan if made.makespan > at_most * (1 + 1e-9) else None
-            found.append(Outcome(text, min(made.makespan, at_most), min(made.bound, at_most), longer=longer))
-    return found
+    return [_outcome(text, graph, platform, solve, present) for text in changes]
+
+
+def _outcome(
+    text: str,
+    graph: Graph,
+    platform: Platform,
+    solve: Callable[[Graph, Platform], Plan],
+    present: Plan | None,
+) -> Outcome:
+    change = parse_change(text)
+    try:
+        changed = changed_platform(platform, change)
+        located = located_on(graph, platform, changed)
+        made = solve(located, changed)
+    except HeadraceError as error:
+        return Outcome(text, None, 0.0, error.problem)
+    if present is None or made.makespan <= present.makespan * (1 + 1e-9):
+        shorter = present is not None and made.makespan < present.makespan * (1 - 1e-9)
+        luck = shorter and remains_possible(made, graph, platform)
+        return Outcome(text, made.makespan, made.bound, possible_now=luck)
+    if not (_only_adds(platform, change) or remains_possible(present, located, changed)):
+        return Outcome(text, made.makespan, made.bound)
+    return Outcome(text, present.makespan, min(made.bound, present.makespan), longer=made.makespan)
 
 
 def _only_adds(platform: Platform, change: Change) -> bool:

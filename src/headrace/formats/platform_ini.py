@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headrace.formats.format import Format
@@ -16,7 +16,8 @@ from headrace.formats.sections import (
     read_sections,
     write_sections,
 )
-from headrace.model.errors import BadFile, HeadraceError
+from headrace.model.errors import BadFile, BadPlatform, HeadraceError
+from headrace.model.hub import possibly_isolated, sites_at_hub
 from headrace.model.pipeline import MEGABYTE, READER_KIND
 from headrace.model.platform import Host, Link, Platform, Site
 
@@ -66,7 +67,7 @@ def read_machines(path: str | Path) -> Machines:
             raise section.wrong("unknown section", "one of platform, cluster, host, link")
     sites = [_site(c, tuple(hosts[c.name])) for c in clusters]
     try:
-        platform = Platform(tuple(sites), tuple(links), name=name, isolated=True)
+        platform = _joined(Platform(tuple(sites), tuple(links), name=name))
         _ = platform.network
     except HeadraceError as error:
         raise error.at(str(path)) from None
@@ -121,6 +122,17 @@ def _names(section: Section) -> list[str]:
     return [f"{match[1]}{i}" for i in range(first, last + 1)]
 
 
+def _joined(platform: Platform) -> Platform:
+    """Clusters with neither link nor uplink are at the hub of those with one; all others may be isolated."""
+    if not sites_at_hub(platform):
+        return replace(platform, isolated=True)
+    try:
+        _ = platform.network
+    except BadPlatform:
+        return possibly_isolated(platform)
+    return platform
+
+
 def _site(section: Section, hosts: tuple[Host, ...]) -> Site:
     section.require_known(_CLUSTER)
     if not section.name:
@@ -142,9 +154,11 @@ def _sections(machines: Machines, path: str | Path) -> Iterator[tuple[str, str, 
     lost |= any(link.latency for link in platform.links) or platform.origin is not None
     lost |= any(h.memory != float("inf") or h.trace is not None for h in platform.hosts)
     lost |= any(h.price or h.watts or h.resources for h in platform.hosts)
+    lost |= platform.isolated and bool(sites_at_hub(replace(platform, isolated=False)))
     if lost:
         raise BadFile(
-            "INI cannot express pairs, latencies, storage, memory, resources, prices, watts, traces or an origin",
+            "INI cannot express pairs, latencies, storage, memory, resources, prices, watts, traces, an origin, or "
+            "clusters without an uplink that are isolated from others with one",
             where=str(path),
             hint="write TOML instead",
         )
@@ -153,7 +167,7 @@ def _sections(machines: Machines, path: str | Path) -> Iterator[tuple[str, str, 
         values: dict[str, object] = {}
         if site.bandwidth is not None:
             values["bandwidth"] = site.bandwidth / MEGABYTE
-        if site.uplink is not None:
+        if site.uplink is not None and site.uplink != float("inf"):  # without a rate it is at the hub
             values["uplink"] = site.uplink / MEGABYTE
         if site.name in machines.segments:
             values["shared"] = True

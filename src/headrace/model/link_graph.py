@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from headrace.model.hub import sites_at_hub
 from headrace.model.network import Network
 
 if TYPE_CHECKING:
@@ -38,15 +39,14 @@ def link_graph(platform: Platform) -> tuple[Edge, ...]:
     hub = len(sites)
     index = {s.name: i for i, s in enumerate(sites)}
     number = int((network.out_port >= 0).sum() + (network.in_port >= 0).sum())
-    linked = {end for link in platform.links for end in (link.source, link.target)}
-    has_hub = any(s.uplink is not None for s in sites)
+    at_hub = sites_at_hub(platform)
     edges: list[Edge] = []
     for i, site in enumerate(sites):
         if site.uplink is not None:
             there = Edge(i, hub, number, site.uplink, site.uplink_latency)
             edges += [there, there._replace(tail=hub, head=i)]
             number += 1
-        elif has_hub and site.name not in linked:
+        elif site.name in at_hub:
             there = Edge(i, hub, NO_LINK, math.inf, 0.0)
             edges += [there, there._replace(tail=hub, head=i)]
     for link in platform.links:

@@ -23,6 +23,7 @@ import numpy as np
 
 from headrace.model.errors import BadPlatform
 from headrace.model.graph import Bools, Floats, Ints
+from headrace.model.hub import sites_at_hub
 from headrace.model.trace import LinkTrace
 
 if TYPE_CHECKING:
@@ -248,14 +249,13 @@ def _routes(platform: Platform, links: _Links) -> _Routes:
     hub = n
     index = {s.name: i for i, s in enumerate(sites)}
     edges: list[list[tuple[int, int, float, float]]] = [[] for _ in range(n + 1)]
-    linked = {end for link in platform.links for end in (link.source, link.target)}
-    has_hub = any(s.uplink is not None for s in sites)
+    at_hub = sites_at_hub(platform)
     for i, site in enumerate(sites):
         if site.uplink is not None:
             link = links.add(f"{site.name} uplink", site.uplink, site.uplink_trace)
             edges[i].append((hub, link, site.uplink, site.uplink_latency))
             edges[hub].append((i, link, site.uplink, site.uplink_latency))
-        elif has_hub and site.name not in linked:
+        elif site.name in at_hub:
             edges[i].append((hub, -1, math.inf, 0.0))
             edges[hub].append((i, -1, math.inf, 0.0))
     for spec in platform.links:

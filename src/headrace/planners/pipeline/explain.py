@@ -54,7 +54,7 @@ def find_limits(
             parts.append((weight, _limit(problem, case, resource, part, hosts)))
     capacity = program.rates.capacity
     for j, dual in enumerate(answer.dual[program.link_rows].tolist()):
-        if dual * capacity[j] / answer.objective > NOTABLE:
+        if dual != 0.0 and dual * capacity[j] / answer.objective > NOTABLE:
             name = program.rates.link_names[j]
             kind = "segment" if name.startswith("segment of ") else "link"
             text = f"{name} is full: {capacity[j] * program.rates.unit:.4g} MB/s"
