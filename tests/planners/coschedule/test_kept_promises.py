@@ -10,25 +10,26 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem
 from headrace.model.check import require_valid
 from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.model.program import Program
-from headrace.planners.coschedule.cp import ticks_of
+from headrace.planners.coschedule.cp import solve, ticks_of
 from headrace.planners.coschedule.disks import disk_seconds
 from headrace.planners.coschedule.dispatching import Dispatcher
 from headrace.planners.coschedule.holding import holdings
 from headrace.planners.coschedule.improving import Improving
 from headrace.planners.coschedule.instance import instance_of
-from headrace.planners.coschedule.lanes import Lane, together
 from headrace.planners.coschedule.large_search import LargeSearch, decisions_of
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
 from headrace.planners.coschedule.lp import Relaxer
 from headrace.planners.coschedule.neighbourhood import decide_anew
 from headrace.planners.coschedule.planner import Coschedule
 from headrace.planners.coschedule.relaxation import quick_bound, weighted_bound
+from headrace.planners.coschedule.workers import SearchWorker, together
 from headrace.planners.registry import make
 from headrace.report.resources import disk_levels, level_of
 from headrace.testing.tiered_grid import tiered_grid
@@ -79,10 +80,19 @@ def test_more_disk_bandwidth_or_time_is_never_worse(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_more_time_is_never_worse_where_jobs_are_many(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of list schedules before the search once depended on the time."""
-    monkeypatch.setattr(Improving, "overdue", False)  # a busy machine must not end one of them early
+    monkeypatch.setattr(Improving, "latest", math.inf)  # a busy machine must not end one of them early
     program, platform = tiered_grid(60, seed)
     makespans = [planned(program, platform, seconds).makespan for seconds in (0.5, 1.0, 2.0)]
     assert all(later <= earlier for earlier, later in pairwise(makespans)), makespans
+
+
+def test_the_exact_model_ends_with_the_clock() -> None:
+    program, platform = tiered_grid(20, 1)
+    instance = instance_of(Problem(program.graph, platform))
+    began = work_clock()
+    answer = solve(instance, None, 0.0, 100.0, until=began)
+    assert work_clock() - began < 30.0
+    assert answer.work < 50.0
 
 
 def test_a_plan_of_a_comparator_if_a_file_at_several_sites_does_not_fit_at_all_of_them() -> None:
@@ -375,14 +385,16 @@ def test_bounds_with_shared_files_are_never_above_the_optimum(seed: int) -> None
     assert bounds_of(program, platform)[0] <= best + 1e-6
 
 
-def test_lanes_give_the_same_on_one_core_and_on_two(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_give_the_same_on_one_core_and_on_two(monkeypatch: pytest.MonkeyPatch) -> None:
     program, platform = tiered_grid(40, 7)
     instance = instance_of(Problem(program.graph, platform))
     found = []
     for cores in (1, 2):
-        monkeypatch.setattr("headrace.planners.coschedule.lanes.usable_cores", lambda cores=cores: cores)
-        lanes = [Lane(number, instance, 2) for number in range(2)]
-        values = [value for _ in range(3) for value, _ in together([lane.dispatcher.next for lane in lanes])]
+        monkeypatch.setattr("headrace.planners.coschedule.workers.usable_cores", lambda cores=cores: cores)
+        workers = [SearchWorker(number, instance, 2) for number in range(2)]
+        values = [
+            value for _ in range(3) for value, _ in together([worker.dispatcher.next for worker in workers])
+        ]
         found.append(values)
     assert found[0] == found[1]
     assert len(set(found[0])) > 1

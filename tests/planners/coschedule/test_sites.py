@@ -156,7 +156,7 @@ def test_a_search_in_parts_is_the_same_as_a_whole_one() -> None:
     relaxer.solve()
     found = []
     for parts in (1, 4):
-        search = SiteSearch(instance, sites, relaxer, seed=5, lane=0)
+        search = SiteSearch(instance, sites, relaxer, seed=5, worker=0)
         search.begin(200_000)
         plans = [search.go_on(200_000 // parts) for _ in range(parts)]
         for plan in plans:

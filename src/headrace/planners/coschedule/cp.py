@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.model.check_case import overlaps
 from headrace.model.errors import BadPlan
 from headrace.model.graph import Floats
@@ -48,18 +49,23 @@ def fits(instance: Instance, most: int = MOST_CHOICES) -> bool:
     return instance.n * len(instance.host_place) + files * len(instance.paths.arcs.tail) <= most
 
 
-def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:
+def solve(
+    instance: Instance, start: Plan | None, bound: float, limit: float, until: float = math.inf
+) -> Answer:
     """Improve a plan for `limit` units of deterministic time; uses one thread, so the answer is reproducible.
+
+    On a slow machine it ends when the work clock says `until`.
 
     Without a plan to start from, the lower bound is raised first until a plan meets it: where disks are so full that
     plans are rare, that finds one long before a search for better and better plans does.
     """
     first, then = (False, True) if start is not None else (True, False)
-    answer = _valid_answer(instance, start, bound, FIRST_SHARE * limit, from_below=first)
+    answer = _valid_answer(instance, start, bound, FIRST_SHARE * limit, until, from_below=first)
     best = start if answer.plan is None else answer.plan
     if answer.impossible or answer.work >= limit or (best and best.makespan <= answer.bound * (1 + 1e-9)):
         return answer
-    again = _valid_answer(instance, best, max(bound, answer.bound), limit - answer.work, from_below=then)
+    left = limit - answer.work
+    again = _valid_answer(instance, best, max(bound, answer.bound), left, until, from_below=then)
     return Answer(
         again.plan or answer.plan,
         max(answer.bound, again.bound),
@@ -69,15 +75,15 @@ def solve(instance: Instance, start: Plan | None, bound: float, limit: float) ->
 
 
 def _valid_answer(
-    instance: Instance, start: Plan | None, bound: float, limit: float, *, from_below: bool
+    instance: Instance, start: Plan | None, bound: float, limit: float, until: float, *, from_below: bool
 ) -> Answer:
-    answer = _solve(instance, start, bound, limit, strict=False, from_below=from_below)
+    answer = _solve(instance, start, bound, limit, until, strict=False, from_below=from_below)
     if answer.plan is None or is_valid(answer.plan, instance.problem):
         return answer
     # Copies that arrive at two destinations at the same time: solve again with the tie decided as `check` does.
     if limit <= answer.work:
         return replace(answer, plan=None)
-    again = _solve(instance, start, bound, limit - answer.work, strict=True, from_below=from_below)
+    again = _solve(instance, start, bound, limit - answer.work, until, strict=True, from_below=from_below)
     plan = again.plan if again.plan is not None and is_valid(again.plan, instance.problem) else None
     return Answer(plan, answer.bound, answer.work + again.work)
 
@@ -96,7 +102,14 @@ def solve_plainly(instance: Instance, seconds: float, threads: int) -> Plan | No
 
 
 def _solve(
-    instance: Instance, start: Plan | None, bound: float, limit: float, *, strict: bool, from_below: bool
+    instance: Instance,
+    start: Plan | None,
+    bound: float,
+    limit: float,
+    until: float,
+    *,
+    strict: bool,
+    from_below: bool,
 ) -> Answer:
     from ortools.sat.python import cp_model
 
@@ -108,7 +121,7 @@ def _solve(
     solver.parameters.random_seed = instance.problem.seed % 2**31
     solver.parameters.max_deterministic_time = limit * _PACE
     # On most machines the limit of deterministic work ends the search; on a slow one, the clock.
-    solver.parameters.max_time_in_seconds = 1.25 * limit + 1
+    solver.parameters.max_time_in_seconds = min(1.25 * limit + 1, max(1.0, until - work_clock()))
     status = solver.solve(model.model)
     work = float(solver.response_proto.deterministic_time) / _PACE + 0.02
     if status == cp_model.INFEASIBLE:

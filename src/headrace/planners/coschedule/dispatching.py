@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.planners.coschedule.lp import Relaxer
 
 _LEFT_OUT = 0.25
-"""Share of the random tastes that leave out a host."""
+"""Share of the random weights that leave out a host."""
 MOST_LOOKS = 4000
 """A host looks at this many jobs divided by the number of all jobs, but at least and at most at these:"""
 LEAST_WIDTH, MOST_WIDTH = 4, 20
@@ -41,8 +41,8 @@ LEAST_WAITING = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
-    """What a host prefers: weights of disks and links against cores, of long jobs, and how many jobs come last."""
+class DispatchWeights:
+    """By which a host chooses a job: disks and links against cores, long jobs, and how many jobs come last."""
 
     disk: float
     link: float
@@ -62,25 +62,27 @@ class Taste:
 
 
 FIRST = (
-    Taste(0.0, 0.3, 0.0, 2.0, whole=0.5),
-    Taste(0.0, 0.3, 0.0, 2.0, whole=1.0, proven=0.7),
-    Taste(0.0, 1.0, 0.0, 1.0),
-    Taste(1.0, 0.3, 0.0, 1.0, whole=0.5, proven=0.5),
-    Taste(1.0, 1.0, 0.0, 2.0),
-    Taste(0.0, 0.3, 0.0, 2.0, proven=1.0),
-    Taste(0.5, 0.0, 0.1, 1.0),
-    Taste(0.0, 0.0, 0.0, 1.0),
-    Taste(0.0, 0.3, 0.1, 2.0, whole=1.0),
+    DispatchWeights(0.0, 0.3, 0.0, 2.0, whole=0.5),
+    DispatchWeights(0.0, 0.3, 0.0, 2.0, whole=1.0, proven=0.7),
+    DispatchWeights(0.0, 1.0, 0.0, 1.0),
+    DispatchWeights(1.0, 0.3, 0.0, 1.0, whole=0.5, proven=0.5),
+    DispatchWeights(1.0, 1.0, 0.0, 2.0),
+    DispatchWeights(0.0, 0.3, 0.0, 2.0, proven=1.0),
+    DispatchWeights(0.5, 0.0, 0.1, 1.0),
+    DispatchWeights(0.0, 0.0, 0.0, 1.0),
+    DispatchWeights(0.0, 0.3, 0.1, 2.0, whole=1.0),
 )
 
 
-def tastes(random: np.random.Generator, first: Sequence[Taste]) -> Iterator[Taste]:
+def dispatch_weights(
+    random: np.random.Generator, first: Sequence[DispatchWeights]
+) -> Iterator[DispatchWeights]:
     """The first ones, then random ones without end."""
     yield from first
     while True:
         disk, link, long, last, noise, without, whole, proven = random.random(8).tolist()
         left_out = 4 * without if without < _LEFT_OUT else -1.0
-        yield Taste(
+        yield DispatchWeights(
             2 * disk * disk,
             1.5 * link,
             0.2 * long * long,
@@ -96,29 +98,29 @@ def tastes(random: np.random.Generator, first: Sequence[Taste]) -> Iterator[Tast
 class _Choice:
     """What a list schedule is made from: prices in cores, and from which unused shares they follow, if they do."""
 
-    taste: Taste
+    weights: DispatchWeights
     price: Floats
     inflows: Inflows | None = None
     unused: Floats | None = None
 
 
 class Dispatcher:
-    """Makes list schedules by tastes; after the first tastes, in turn by new prices and by changes of the best ones.
+    """Makes list schedules by weights; after the first weights, in turn by new prices and by changes of the best ones.
 
     Prices are random, or those of the relaxation if a share of each resource cannot be used: without that, it leaves
     small disks and slow links without a price as long as a perfect packing would fit. The sequence follows from the
     seed and from when the relaxation becomes known.
     """
 
-    def __init__(self, scheduler: ListScheduler, seed: int, lane: int = 0, lanes: int = 1) -> None:
-        """One of several lanes, which divide the first tastes among them."""
+    def __init__(self, scheduler: ListScheduler, seed: int, worker: int = 0, workers: int = 1) -> None:
+        """That of one of several workers, which divide the first weights among them."""
         self._relaxer: Relaxer | None = None
         self._proven: Floats | None = None
         self._scheduler = scheduler
-        self._random = np.random.default_rng([seed, 1, lane] if lane else [seed, 1])
-        first = FIRST[lane::lanes]
+        self._random = np.random.default_rng([seed, 1, worker] if worker else [seed, 1])
+        first = FIRST[worker::workers]
         self._first = len(first)
-        self._tastes = tastes(self._random, first)
+        self._weights = dispatch_weights(self._random, first)
         self._made = 0
         self.solved = 0
         """Variables of the linear program that the latest list schedule needed; 0 if none."""
@@ -142,7 +144,7 @@ class Dispatcher:
         best = self._best
         if best is None:
             return None
-        return job_costs(self._scheduler.instance, best.price, best.taste.whole, best.inflows)
+        return job_costs(self._scheduler.instance, best.price, best.weights.whole, best.inflows)
 
     def next(self) -> tuple[float, Decisions]:
         """The value and the decisions of one more list schedule."""
@@ -159,15 +161,15 @@ class Dispatcher:
     def _choice(self) -> _Choice:
         turn = (self._made - self._first) % 4
         if self._best is None or self._made <= self._first or turn == 0:
-            taste = next(self._tastes)
-            return _Choice(taste, self._prices(taste))
+            weights = next(self._weights)
+            return _Choice(weights, self._prices(weights))
         if turn == 1 and self._relaxer is not None:
-            return self._solved(self._new_taste(), self._new_unused())
+            return self._solved(self._new_weights(), self._new_unused())
         return self._changed(self._best)
 
-    def _new_taste(self) -> Taste:
+    def _new_weights(self) -> DispatchWeights:
         whole, last, long, priced = self._random.random(4).tolist()
-        return Taste(
+        return DispatchWeights(
             0.0, 0.0, 0.1 * max(0.0, 2 * long - 1), 0.4 + 2 * last, whole * whole, priced=priced < 0.5
         )
 
@@ -180,7 +182,7 @@ class Dispatcher:
         unused: Floats = np.repeat(shares, counts)
         return unused
 
-    def _solved(self, taste: Taste, unused: Floats) -> _Choice:
+    def _solved(self, weights: DispatchWeights, unused: Floats) -> _Choice:
         """Prices of the relaxation if this share of each resource is not used."""
         assert self._relaxer is not None
         relaxer, cores = self._relaxer, float(self._scheduler.instance.host_cores.sum())
@@ -188,61 +190,65 @@ class Dispatcher:
         self.solved = relaxer.size
         total = float(relaxer.price.sum())
         if not total > 0:
-            return _Choice(taste, self._prices(taste))
+            return _Choice(weights, self._prices(weights))
         factor = cores / total
         inflows = None if relaxer.inflows is None else relaxer.inflows.scaled(factor)
-        return _Choice(taste, relaxer.price * factor, inflows, unused)
+        return _Choice(weights, relaxer.price * factor, inflows, unused)
 
     def _changed(self, best: _Choice) -> _Choice:
         """The best choice with some of its prices, or of the unused shares that they follow from, changed at random."""
-        random, taste, count = self._random, best.taste, len(best.price)
-        taste = replace(taste, last=float(np.clip(taste.last + 0.3 * random.normal(), 0.3, 4.0)))
+        random, weights, count = self._random, best.weights, len(best.price)
+        weights = replace(weights, last=float(np.clip(weights.last + 0.3 * random.normal(), 0.3, 4.0)))
         if best.unused is not None:
-            taste = replace(
-                taste,
-                whole=float(np.clip(taste.whole + 0.1 * random.normal(), 0.0, 1.0)),
-                long=float(np.clip(taste.long + 0.02 * random.normal(), -0.1, 0.3)),
+            weights = replace(
+                weights,
+                whole=float(np.clip(weights.whole + 0.1 * random.normal(), 0.0, 1.0)),
+                long=float(np.clip(weights.long + 0.02 * random.normal(), -0.1, 0.3)),
             )
             if random.random() < SAME_PRICES:
-                return replace(best, taste=taste)
+                return replace(best, weights=weights)
             factor = np.exp(UNUSED_SPREAD * random.normal(size=count))
             some = random.random(count) < UNUSED_CHANGED
-            return self._solved(taste, np.minimum(MOST_UNUSED, best.unused * np.where(some, factor, 1.0)))
+            return self._solved(weights, np.minimum(MOST_UNUSED, best.unused * np.where(some, factor, 1.0)))
         price = best.price
         scaled = price * np.exp(SPREAD * random.normal(size=count))
         added = np.where(random.random(count) < 0.3, random.exponential(NEW_PRICE * price.sum(), count), 0.0)
-        return _Choice(taste, np.where(random.random(count) < CHANGED, scaled + added, price))
+        return _Choice(weights, np.where(random.random(count) < CHANGED, scaled + added, price))
 
-    def _prices(self, taste: Taste) -> Floats:
+    def _prices(self, weights: DispatchWeights) -> Floats:
         """Prices of hosts, links and disks, in cores."""
         instance = self._scheduler.instance
         hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
         price = np.zeros(hosts + links + len(instance.storage))
         price[:hosts] = instance.host_cores
-        price[hosts : hosts + links] = taste.link * float(instance.host_cores.mean())
+        price[hosts : hosts + links] = weights.link * float(instance.host_cores.mean())
         at_site = instance.site[instance.host_place]
-        price[hosts + links :] = taste.disk * np.bincount(at_site, instance.host_cores, len(instance.storage))
+        price[hosts + links :] = weights.disk * np.bincount(
+            at_site, instance.host_cores, len(instance.storage)
+        )
         if self._proven is None or not self._proven.sum() > 0:
             return price
         known = self._proven * (float(instance.host_cores.sum()) / float(self._proven.sum()))
-        mixed: Floats = (1.0 - taste.proven) * price + taste.proven * known
+        mixed: Floats = (1.0 - weights.proven) * price + weights.proven * known
         return mixed
 
     def _dispatched(self, choice: _Choice, width: int, most: int) -> tuple[float, Decisions]:
-        instance, taste = self._scheduler.instance, choice.taste
+        instance, weights = self._scheduler.instance, choice.weights
         penalty = _penalties(instance, choice)
         shortest = instance.seconds.min(axis=1)
-        if taste.noise > 0:
-            penalty = penalty + self._random.normal(0.0, taste.noise * float(shortest.mean()), penalty.shape)
-        if taste.without >= 0:
-            at = int(taste.without * penalty.shape[1])
+        if weights.noise > 0:
+            penalty = penalty + self._random.normal(
+                0.0, weights.noise * float(shortest.mean()), penalty.shape
+            )
+        if weights.without >= 0:
+            at = int(weights.without * penalty.shape[1])
             if np.isfinite(np.delete(instance.seconds, at, axis=1)).any(axis=1).all():
                 penalty[:, at] = np.inf
         waiting = np.ones(penalty.shape[1])
-        if taste.priced:
+        if weights.priced:
             waiting = np.maximum(LEAST_WAITING, choice.price[: len(waiting)] / instance.host_cores)
-        last = max(1, round(taste.last * int(instance.host_cores.sum())))
-        shared = shared_input_costs(instance, choice.price, taste.whole)
+        last = max(1, round(weights.last * int(instance.host_cores.sum())))
+        shared = shared_input_costs(instance, choice.price, weights.whole)
         return self._scheduler.dispatched(
             topological(instance, -shortest), penalty, waiting, width, most, last, shared
         )
@@ -250,7 +256,7 @@ class Dispatcher:
 
 def _penalties(instance: Instance, choice: _Choice) -> Floats:
     """[jobs, hosts] what a job costs on a host beyond its best other host, in seconds of cores; less for long jobs."""
-    cost = job_costs(instance, choice.price, choice.taste.whole, choice.inflows)
+    cost = job_costs(instance, choice.price, choice.weights.whole, choice.inflows)
     least = np.sort(cost, axis=1)[:, :2]
     other = np.where(cost == least[:, :1], least[:, -1:], least[:, :1])
     able = np.isfinite(cost)
@@ -258,5 +264,5 @@ def _penalties(instance: Instance, choice: _Choice) -> Floats:
         able & np.isfinite(other), np.where(able, cost, 0.0) - np.where(np.isfinite(other), other, 0.0), 0.0
     )
     # Rounding decides nothing: equal penalties are tied, and ties go by number.
-    penalty: Floats = np.round(beyond, 6) - choice.taste.long * instance.seconds.min(axis=1)[:, None]
+    penalty: Floats = np.round(beyond, 6) - choice.weights.long * instance.seconds.min(axis=1)[:, None]
     return penalty

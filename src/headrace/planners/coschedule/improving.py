@@ -16,7 +16,6 @@ from headrace.model.plan import Plan
 from headrace.planners.coschedule.cp import FEW_CHOICES, MOST_CHOICES
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.judge import is_valid, with_executed_times
-from headrace.planners.coschedule.lanes import LANES, Lane, rounds_of, together
 from headrace.planners.coschedule.large_search import LargeSearch
 from headrace.planners.coschedule.list_scheduler import Decisions, undecided_paths
 from headrace.planners.coschedule.lp import Relaxer, rounded
@@ -25,6 +24,7 @@ from headrace.planners.coschedule.relaxation import least_times, quick_bound
 from headrace.planners.coschedule.schedule_jobs import FAILED
 from headrace.planners.coschedule.site_planning import SiteSearch
 from headrace.planners.coschedule.sites import Sites, sites_of
+from headrace.planners.coschedule.workers import WORKERS, SearchWorker, rounds_of, together
 
 Tell = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""
@@ -35,7 +35,7 @@ EXACT = "exact model"
 ROUNDS = 6
 """Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 FIRST_DISPATCHES = 8
-"""Number of list schedules that decide hosts as they go, in each lane, after the relaxation is solved."""
+"""Number of list schedules that decide hosts as they go, in each worker, after the relaxation is solved."""
 MOST_DISPATCHES, DISPATCHING = 1000, 0.25
 """Most further ones in a stage, and the share of its time for them."""
 SITES, SITE_STEP = 0.4, 6e-8
@@ -76,10 +76,10 @@ class Improving:
 
     def __init__(self, instance: Instance, began: float, seconds: float, tell: Tell) -> None:
         self.instance = instance
-        lanes = LANES if instance.n >= SMALL else 1
-        self._lanes = [Lane(number, instance, lanes) for number in range(lanes)]
-        self._turns = rounds_of(lanes)
-        self.scheduler = self._lanes[0].scheduler
+        workers = WORKERS if instance.n >= SMALL else 1
+        self._workers = [SearchWorker(number, instance, workers) for number in range(workers)]
+        self._turns = rounds_of(workers)
+        self.scheduler = self._workers[0].scheduler
         self.began = began
         self.seconds = seconds
         self.tell = tell
@@ -110,8 +110,13 @@ class Improving:
         return SMALL_DISKS if limited else 1.0
 
     @property
+    def latest(self) -> float:
+        """The time on the work clock by which the search ends on a slow machine."""
+        return self.began + 1.25 * self.seconds + 2
+
+    @property
     def overdue(self) -> bool:
-        return work_clock() - self.began > 1.25 * self.seconds + 2
+        return work_clock() > self.latest
 
     @property
     def optimal(self) -> bool:
@@ -245,12 +250,12 @@ class Improving:
         for _ in range(count):
             if self.left < until or self.optimal or self.overdue:
                 return
-            dispatcher = self._lanes[0].dispatcher
+            dispatcher = self._workers[0].dispatcher
             looks = n * min(n, dispatcher.width)
             each = self.cost() + DISPATCH * self._slower * (1 + n / LONG_CALENDAR) * looks
-            for value, decisions in together([lane.dispatcher.next for lane in self._lanes]):
+            for value, decisions in together([worker.dispatcher.next for worker in self._workers]):
                 self.offer(value, decisions)
-            most = max(lane.dispatcher.solved for lane in self._lanes)
+            most = max(worker.dispatcher.solved for worker in self._workers)
             self.left -= self._turns * (each + solving(most))
 
     def _relaxed(self) -> None:
@@ -268,8 +273,8 @@ class Improving:
         """Solve the relaxation and make list schedules by all rules; returns what is learned from the best one."""
         plain = np.arange(self.instance.n, dtype=np.int32)
         first = rounded(self.instance, relaxer.solve(learned), plain)
-        for lane in self._lanes:
-            lane.know(relaxer)
+        for worker in self._workers:
+            worker.know(relaxer)
         self.prove(relaxer.bound, RELAXED)
         here, value, least = None, np.inf, np.full(len(self.instance.host_place), np.inf)
         for decisions in self._ordered(first):
@@ -301,7 +306,8 @@ class Improving:
             relaxer, seed = Relaxer(self.instance), self.instance.problem.seed
             relaxer.solve()
             self._site_searches = [
-                SiteSearch(self.instance, self._sites, relaxer, seed, lane.number) for lane in self._lanes
+                SiteSearch(self.instance, self._sites, relaxer, seed, worker.number)
+                for worker in self._workers
             ]
             self.left -= 3 * solving(relaxer.size)
         for search in self._site_searches:
@@ -325,7 +331,7 @@ class Improving:
             return
         limit = min(self.left, most_seconds)
         start = None if self.value >= FAILED else self.plan("")
-        answer = solve(self.instance, start, self.bound, limit)
+        answer = solve(self.instance, start, self.bound, limit, self.latest)
         self.left -= answer.work
         if answer.plan is not None:
             self.offer(answer.plan.makespan, None, answer.plan)
@@ -339,9 +345,9 @@ class Improving:
 
     def _searched(self, seconds: float = SEARCH) -> None:
         """Continue the local searches; from the best plan if that came from elsewhere."""
-        for lane in self._lanes:
-            lane.follow(self.decisions, self.value)
-        searches = [lane.search for lane in self._lanes if lane.search is not None]
+        for worker in self._workers:
+            worker.follow(self.decisions, self.value)
+        searches = [worker.search for worker in self._workers if worker.search is not None]
         block = max(1, int(0.25 / self.cost()))
         trials = int(min(seconds, self.left) / (self.cost() * self._turns)) + 1
         while searches and trials > 0 and not self.overdue and not self.optimal:

@@ -13,11 +13,11 @@ from headrace.model.plan import Plan
 from headrace.planners.coschedule.cp import ticks_of
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.judge import is_valid
-from headrace.planners.coschedule.lanes import LANES, rounds_of, together
 from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListScheduler
 from headrace.planners.coschedule.neighbourhood import arc_numbers, decide_anew
 from headrace.planners.coschedule.relaxation import arcs_on
 from headrace.planners.coschedule.schedule_jobs import FAILED
+from headrace.planners.coschedule.workers import WORKERS, rounds_of, together
 from headrace.simulator.replay.replay import replay
 
 LEAST_JOBS, MOST_JOBS = 4, 24
@@ -50,14 +50,16 @@ class LargeSearch:
         """Try two neighbourhoods at the same time; returns the seconds of work."""
         ticks, plan = ticks_of(self.instance, self.best), self.best
         tries = [
-            partial(decide_anew, self.instance, plan, self._choose(), ticks, SOLVING) for _ in range(LANES)
+            partial(decide_anew, self.instance, plan, self._choose(), ticks, SOLVING) for _ in range(WORKERS)
         ]
         for found in (answers := together(tries)):
             early = found.work < 0.7 * SOLVING
             self._size = min(MOST_JOBS, self._size * 1.1) if early else max(LEAST_JOBS, self._size * 0.93)
             if found.plan is not None:
                 self._offer(found.plan, ticks.exact)
-        work = max(found.work for found in answers) if rounds_of(LANES) == 1 else sum(f.work for f in answers)
+        work = (
+            max(found.work for found in answers) if rounds_of(WORKERS) == 1 else sum(f.work for f in answers)
+        )
         return work + 0.01 + 1e-4 * self.instance.n
 
     def _offer(self, plan: Plan, exact: bool) -> None:

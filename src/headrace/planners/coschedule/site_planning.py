@@ -32,14 +32,14 @@ class SiteSearch:
     Each time it starts from the relaxation, with other random numbers.
     """
 
-    def __init__(self, instance: Instance, sites: Sites, relaxer: Relaxer, seed: int, lane: int) -> None:
+    def __init__(self, instance: Instance, sites: Sites, relaxer: Relaxer, seed: int, worker: int) -> None:
         self._instance, self._sites, self._bound = instance, sites, relaxer.bound
         links = instance.problem.platform.network.n_links
         counts = (len(instance.host_place), links, len(instance.storage))
         self._first = chosen_by(sites, relaxer.solve_with_unused(np.repeat(UNUSED, counts)).share)
         self._first.totals[TARGET] = FROM * relaxer.bound
         self._run, self._trial = new_run(sites.arrays), new_trial(instance.n)
-        self._seed = 2 * seed + lane
+        self._seed = 2 * seed + worker
         self._done = self._steps = 0
         self._choice, self._best = self._first, self._first
 
