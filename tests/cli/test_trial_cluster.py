@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,21 +45,22 @@ def start(module: str, *arguments: object, **more: str) -> subprocess.Popen[byte
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """A scheduler with the alike workers a and b, and c, which emulates a quarter of their speed."""
+    """A scheduler with the alike workers a and b; c emulates a quarter of their speed, and d has two threads."""
     contact = tmp_path / "scheduler.json"
     local = ("--protocol", "tcp", "--host", "127.0.0.1")
     processes = [start("dask_scheduler", *local, "--port", 0, "--scheduler-file", contact)]
     try:
-        for name, speed in (("a", {}), ("b", {}), ("c", {"HEADRACE_SPEED": "1", "HEADRACE_STRETCH": "4"})):
+        slow = {"HEADRACE_SPEED": "1", "HEADRACE_STRETCH": "4"}
+        for name, threads, speed in (("a", 1, {}), ("b", 1, {}), ("c", 1, slow), ("d", 2, {})):
             processes.append(
-                start("dask_worker", "--scheduler-file", contact, "--name", name, "--nthreads", 1,
+                start("dask_worker", "--scheduler-file", contact, "--name", name, "--nthreads", threads,
                       "--host", "127.0.0.1", "--local-directory", tmp_path / name, **speed)
             )  # fmt: skip
         end = time.monotonic() + 60
         while not (contact.exists() and contact.read_text()):
             assert time.monotonic() < end
             time.sleep(0.05)
-        yield _with_workers(str(json.loads(contact.read_text())["address"]), 3)
+        yield _with_workers(str(json.loads(contact.read_text())["address"]), 4)
     finally:
         for process in processes:
             os.killpg(process.pid, signal.SIGKILL)
@@ -82,7 +84,8 @@ def test_one_host_of_each_class(address: str, tmp_path: Path) -> None:
     )
     assert done.code == 0, done.err
     said = json.loads(done.out)
-    assert [found["hosts"] for found in said["classes"]] == [["a", "b"], ["c"]]
+    assert [found["hosts"] for found in said["classes"]] == [["a", "b"], ["c"], ["d"]]
+    assert ["2 threads" in found["class"] for found in said["classes"]] == [False, False, True]
     assert all(power == 1.0 for power in said["classes"][0]["powers"].values())
     assert all(power < 0.6 for power in said["classes"][1]["powers"].values())
     pipeline, lab = Pipeline.read(tmp_path / "p.ini"), Platform.read(tmp_path / "lab.toml")
@@ -141,8 +144,9 @@ def test_powers_are_relative_to_the_first_class() -> None:
     assert made.pipeline().reader.seconds == 1.0
 
 
-def test_traits_of_this_process() -> None:
-    assert host_traits() == host_traits()
+def test_hosts_with_other_threads_are_of_another_class() -> None:
+    one, two = (SimpleNamespace(state=SimpleNamespace(nthreads=n)) for n in (1, 2))
+    assert host_traits(one) == host_traits(one) != host_traits(two)
 
 
 @pytest.mark.parametrize(

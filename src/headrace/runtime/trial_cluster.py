@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.model.errors import BadProgram, HeadraceError, TaskFailed
 from headrace.model.pipeline import READER_KIND, FilterProfile, Pipeline
 from headrace.model.platform import Host, Platform
+from headrace.model.units import plural
 from headrace.runtime.asking import ask_workers
 from headrace.runtime.filters import App
 from headrace.runtime.pace import PACE, SPEED_VARIABLE
@@ -141,14 +142,9 @@ def measure_here(payload: bytes, repeats: int, clock: Clock, spool: int) -> dict
     }
 
 
-def host_traits() -> tuple[object, ...]:
+def host_traits(dask_worker: Any) -> tuple[object, ...]:
     """On a worker: what tells its class of hosts from others."""
-    from distributed import get_worker
-
-    try:
-        threads = get_worker().state.nthreads
-    except ValueError:  # not called on a worker
-        threads = 0
+    threads = dask_worker.state.nthreads
     emulated = round(PACE.speed / PACE.stretch, 3) if SPEED_VARIABLE in os.environ else 1.0
     return (processor_name(), os.cpu_count() or 1, threads, emulated)
 
@@ -173,7 +169,7 @@ def processor_name() -> str:
 def _text(trait: tuple[object, ...]) -> str:
     name, cores, threads, emulated = trait
     speed = f", emulated speed {emulated:g}" if emulated != 1.0 else ""
-    return f"{name}, {cores} cores, {threads} threads{speed}"
+    return f"{name}, {plural(int(str(cores)), 'core')}, {plural(int(str(threads)), 'thread')}{speed}"
 
 
 def _ratio(first: float, here: float) -> float:
