@@ -107,6 +107,19 @@ def test_questions_about_one_deployment(folder: Path) -> None:
     assert refreshed["kept_objective"] <= refreshed["best_objective"] + 1e-9
 
 
+def test_what_if_beside_refresh_refreshes_the_changed_problem(folder: Path) -> None:
+    """A change that brings nothing has a gain of 0, although the best deployment is better than the refreshed one."""
+    done = headrace("deploy", "p.ini", "--on", "m.ini", "-o", "d.ini", cwd=folder)
+    assert done.code == 0, done.err
+    (folder / "m.ini").write_text(PLATFORM.replace("[host n1..4]", "[host n1..4]\nload = 0.4"))
+    asked = ("--refresh", "d.ini", "--refresh-loss", "0.5", "--what-if", "host a1 x2")
+    done = headrace("deploy", "p.ini", "--on", "m.ini", *asked, "--json", cwd=folder)
+    assert done.code == 0, done.err
+    said = json.loads(done.out)
+    assert said["objective"] < said["refreshed"]["best_objective"] * (1 - 1e-6)
+    assert said["what_if"][0]["objective_gain"] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_words(folder: Path) -> None:
     asked = ("--what-if", "without link north-south", "--why-not", "a1")
     done = headrace("deploy", "p.ini", "--on", "m.ini", *asked, cwd=folder)

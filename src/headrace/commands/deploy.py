@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,6 +31,9 @@ from headrace.model.deployment import Deployment
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.pipeline import PipelineProblem, RouteChoice, Source
 from headrace.model.platform import Platform
+
+if TYPE_CHECKING:
+    from headrace.planners.pipeline.refresh import Refreshed
 
 Tell = Callable[[str], None]
 
@@ -211,29 +214,36 @@ def _solve(problem: PipelineProblem, planner: str, options: DeployOptions, tell:
 
 def _answer(problem: PipelineProblem, options: DeployOptions, tell: Tell) -> Answers:
     """The deployment, refreshed if requested, with the answers to the questions about it."""
-    from headrace.planners.pipeline.refresh import LOSS, refresh
     from headrace.planners.pipeline.why_not import why_not
 
-    refreshed = None
-    if options.refresh is not None:
-        with _chatter_on_stderr():
-            refreshed = refresh(
-                problem,
-                read_placements(options.refresh),
-                loss=LOSS if options.refresh_loss is None else options.refresh_loss,
-                seconds=options.time,
-                gap=options.gap,
-                tell=tell,
-            )
+    refreshed = _refreshed(problem, options, tell)
     made = _solve(problem, "lpsched", options, tell) if refreshed is None else refreshed.deployment
 
     def again(changed: PipelineProblem) -> Deployment:
-        return _solve(changed, "lpsched", options, tell)
+        after = _refreshed(changed, options, tell)
+        return _solve(changed, "lpsched", options, tell) if after is None else after.deployment
 
     what_if: list[WhatIf] = ask_what_if(made, options.what_if, again)
     with _chatter_on_stderr():
         reasons = [why_not(made, host, seconds=options.time, gap=options.gap) for host in options.why_not]
     return Answers({"lpsched": made}, {}, tuple(what_if), tuple(reasons), refreshed)
+
+
+def _refreshed(problem: PipelineProblem, options: DeployOptions, tell: Tell) -> Refreshed | None:
+    """The old deployment adapted to the problem; None if there is none."""
+    from headrace.planners.pipeline.refresh import LOSS, refresh
+
+    if options.refresh is None:
+        return None
+    with _chatter_on_stderr():
+        return refresh(
+            problem,
+            read_placements(options.refresh),
+            loss=LOSS if options.refresh_loss is None else options.refresh_loss,
+            seconds=options.time,
+            gap=options.gap,
+            tell=tell,
+        )
 
 
 def _sources(options: DeployOptions) -> list[Source]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headrace.model.errors import UsageError
@@ -45,6 +47,24 @@ def test_its_link_is_too_narrow() -> None:
     answer = why_not(made, "strong")
     assert (answer.used, answer.restriction) == (False, "12")
     assert "links" in answer.text
+
+
+@pytest.mark.parametrize("rate", [2e4, 1e2])
+def test_a_link_decides_however_narrow_it_is(rate: float) -> None:
+    far = Site("far", (Host("strong", 3.0),), bandwidth=1e8)
+    made = deploy_lpsched(lab(far, work=200, links=(Link("lab", "far", rate),), least=0.5))
+    assert why_not(made, "strong").restriction == "12"
+
+
+def test_a_deployment_that_is_not_the_best_one_is_said_to_be_that() -> None:
+    problem = lab(work=200)
+    made = deploy_lpsched(problem)
+    short = replace(made, objective=0.5 * made.objective, placements=made.placements[:-1])
+    host = next(iter(set(made.hosts_used) - set(short.hosts_used)))
+    answer = why_not(short, host)
+    assert "would raise the objective" in answer.text
+    assert "is not the best one" in answer.text
+    assert answer.cost == 0.0
 
 
 def test_it_could_not_be_kept_busy() -> None:

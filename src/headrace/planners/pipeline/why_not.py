@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -16,8 +17,8 @@ from headrace.planners.pipeline.disaggregate import HostFlows
 from headrace.planners.pipeline.portfolio import GAP, SECONDS, Question, ask, solve_question
 from headrace.planners.pipeline.search import search
 
-UNLIMITED = 1e3
-"""Factor by which a restriction is lifted."""
+FASTER = 1e3
+"""Factor by which the reader is made faster, to see whether it decides."""
 SOLVES = 8
 """The time is divided among about this many searches."""
 
@@ -56,15 +57,25 @@ def why_not(made: Deployment, host: str, *, seconds: float = SECONDS, gap: float
         return WhyNot(host, True, runs, 0.0, made.throughput, "", text)
     part = seconds / SOLVES
     question = ask(problem, seconds=part, gap=gap)
-    forced = _forced(question, host) if _reachable(question, host) else None
-    if forced is None:
+    if not _reachable(question, host):
         text = f"{host} cannot be used: no data can reach it"
         return WhyNot(host, False, (), float("inf"), 0.0, "12", text)
+    forced = _forced(question, host)
+    if forced is None:
+        text = f"{host} cannot be used: no deployment with it was found"
+        return WhyNot(host, False, (), float("inf"), 0.0, "", text)
     objective, flows, rates_unit = forced
     names = [f.name for f in problem.pipeline.order]
     place = [h.name for h in problem.platform.hosts].index(host)
     runs = tuple(names[k] for k in np.flatnonzero(flows.placed[:, place]).tolist())
     cost = max(made.objective - objective, 0.0)
+    more = objective - made.objective
+    if more > 2 * gap * abs(made.objective):
+        text = (
+            f"using {host} (for {', '.join(runs)}) would raise the objective by {more:.4g} and give "
+            f"{flows.throughput * rates_unit:.4g} MB/s: this deployment is not the best one"
+        )
+        return WhyNot(host, False, runs, cost, flows.throughput * rates_unit, "", text)
     if cost <= 2 * gap * abs(made.objective):
         text = f"{host} could run {', '.join(runs)} at no cost: it is as good as hosts in use that are listed before it"
         return WhyNot(host, False, runs, cost, flows.throughput * rates_unit, "", text)
@@ -132,7 +143,7 @@ def _lifted(made: Deployment, host: str) -> Iterator[tuple[str, str, PipelinePro
     site = problem.cluster[host]
     if made.form == "strict":
         reader = problem.pipeline.reader
-        fast = _with_reader(problem.pipeline, reader.seconds / UNLIMITED)
+        fast = _with_reader(problem.pipeline, reader.seconds / FASTER)
         text = f"the hosts in use keep up with the reader, which delivers at most {made.throughput:.4g} MB/s (5')"
         yield "5'", text, replace(problem, pipeline=fast)
     if problem.platform.pairs is None:
@@ -169,14 +180,13 @@ def _with_reader(pipeline: Pipeline, seconds: float) -> Pipeline:
 def _wide_links(problem: PipelineProblem, site: str) -> PipelineProblem:
     platform = problem.platform
     links = tuple(
-        replace(link, bandwidth=link.bandwidth * UNLIMITED) if site in (link.source, link.target) else link
+        replace(link, bandwidth=math.inf) if site in (link.source, link.target) else link
         for link in platform.links
     )
     sites = tuple(
-        replace(s, uplink=s.uplink * UNLIMITED) if s.name == site and s.uplink is not None else s
-        for s in platform.sites
+        replace(s, uplink=math.inf) if s.name == site and s.uplink is not None else s for s in platform.sites
     )
-    segments = {name: rate * (UNLIMITED if name == site else 1) for name, rate in problem.segments.items()}
+    segments = {name: math.inf if name == site else rate for name, rate in problem.segments.items()}
     return replace(problem, platform=replace(platform, links=links, sites=sites), segments=segments)
 
 
@@ -184,7 +194,7 @@ def _wide_ports(problem: PipelineProblem, site: str) -> PipelineProblem:
     def wide(s: Site) -> Site:
         if s.name != site or s.bandwidth is None:
             return s
-        return replace(s, bandwidth=s.bandwidth * UNLIMITED)
+        return replace(s, bandwidth=math.inf)
 
     platform = problem.platform
     return replace(problem, platform=replace(platform, sites=tuple(map(wide, platform.sites))))
