@@ -8,10 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.check import require_valid
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.planners.batch import batch_planner
+from headrace.planners.batch.host_groups import host_groups
 from headrace.planners.batch.maxmin import MaxMin
 from headrace.planners.batch.minmin import MinMin
 from headrace.planners.batch.randomized import (
@@ -20,6 +23,7 @@ from headrace.planners.batch.randomized import (
     RandomMinMin,
     RandomSufferage,
 )
+from headrace.planners.batch.records import CLUSTER_SUFFERAGE, FEWEST_CLUSTERS, MAXMIN, SUFFERAGE
 from headrace.planners.batch.sufferage import Sufferage
 from headrace.planners.batch.sufferage2 import SufferageTwo
 from headrace.planners.batch.sweep_blocks import BLOCK
@@ -156,6 +160,64 @@ def test_equals_the_reference_on_clusters_behind_uplinks(
 ) -> None:
     for problem in [*grids(small), *grids(small // 8, tasks=40)]:
         require_same(planner(), problem, reference.run(problem, rule))
+
+
+def exact_limits(problem: Problem, rule: int) -> tuple[int, int]:
+    """Up to how many ready tasks the planner keeps all keys current."""
+    arrays = problem_arrays(problem)
+    groups = host_groups(problem.platform.network, arrays)
+    levels = batch_planner._level_offsets(arrays.tasks.level)
+    batch = batch_planner._new_batch(problem, arrays, groups, levels, rule, batch_planner.EXACT, True)
+    return int(batch.exact[0]), int(batch.exact[1])
+
+
+KEPT: list[tuple[Callable[..., Planner], reference.Rule, int]] = [
+    (MaxMin, reference.maxmin, MAXMIN),
+    (Sufferage, reference.sufferage, SUFFERAGE),
+    (ExtendedSufferage, reference.xsufferage, CLUSTER_SUFFERAGE),
+    (SufferageTwo, reference.sufferage2, FEWEST_CLUSTERS),
+]
+
+
+@pytest.mark.parametrize("small", [6, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("planner", "rule", "number"), KEPT)
+def test_equals_the_reference_with_keys_that_are_kept(
+    planner: Callable[[], Planner],
+    rule: reference.Rule,
+    number: int,
+    small: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batch_planner, "EXACT_ON_SHARED_LINKS", 3)
+    monkeypatch.setattr(batch_planner, "EXACT_IN_SWEEPS", 5)
+    kept = different = 0
+    for problem in [*grids(small, tasks=15), *grids(small // 6, tasks=60), *problems(4 * small, seed=8)]:
+        exact = exact_limits(problem, number)
+        if planner is MaxMin and exact[0] == 5:
+            continue  # blocks of tasks keep all keys current
+        plain = reference.run(problem, rule, exact=exact)
+        require_same(planner(), problem, plain)
+        kept += int(np.bincount(problem.graph.level).max()) > min(exact)
+        different += plain.host != reference.run(problem, rule).host
+    assert kept > small
+    assert different > 0
+
+
+@pytest.mark.parametrize(
+    ("planner", "rule", "number"),
+    [(RandomSufferage, reference.sufferage, SUFFERAGE), (RandomMaxMin, reference.maxmin, MAXMIN)],
+)
+def test_draws_among_kept_keys_equal_the_reference(
+    planner: Callable[[float], Planner],
+    rule: reference.Rule,
+    number: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batch_planner, "EXACT_ON_SHARED_LINKS", 3)
+    monkeypatch.setattr(batch_planner, "EXACT_IN_SWEEPS", 5)
+    for problem in grids(8, tasks=20):
+        exact = exact_limits(problem, number)
+        require_same(planner(0.3), problem, reference.run(problem, rule, 0.3, exact=exact))
 
 
 @pytest.mark.parametrize("few", [1, pytest.param(6, marks=pytest.mark.slow)])
