@@ -207,8 +207,8 @@ def run(
 ) -> Reference:
     """Level by level: place the task with the least key on its best host until none is left.
 
-    Keys of more ready tasks than `exact`, in the first level and in others, are kept for a while: all are computed again
-    after a quarter of the tasks beyond that number has been placed, and in between up to four that would be the least.
+    Keys of more ready tasks than `exact`, in the first level and in others, are kept for a while: all are computed
+    again after a quarter of the tasks beyond that number has been placed, in between up to four that would be least.
     """
     state = Reference(problem, by_usage)
     for level in range(int(problem.graph.level.max(initial=-1)) + 1):

@@ -130,34 +130,44 @@ def _new_batch(
     clusters = int(groups.cluster.max()) + 1
     rule = SUFFERAGE if rule >= CLUSTER_SUFFERAGE and clusters == 1 else rule
     inputs = _task_inputs(problem, arrays, groups, by_usage)
-    alike = len(np.unique(arrays.tasks.cores)) <= 1
-    first = arrays.tasks.order[: levels[1]] if len(levels) > 1 else arrays.tasks.order
-    as_sweep = groups.network == STAR and alike and bool(inputs.from_origin[first].all())
-    in_blocks = rule <= MAXMIN and tolerance < 0.0
-    sweep = _sweep_matrix(
-        len(first) if as_sweep and problem.constraints is None else 0, first, groups, inputs, rule
-    )
+    as_sweep = _is_sweep(arrays.tasks, groups, inputs, levels)
+    in_blocks = as_sweep and rule <= MAXMIN and tolerance < 0.0
+    rows = int(levels[1]) if as_sweep and problem.constraints is None else 0
     return Batch(
         rule=rule,
         tolerance=tolerance,
         seed=problem.seed,
-        exact=_exact_keys(rule, groups, as_sweep),
+        exact=_exact_keys(rule, groups, as_sweep, in_blocks),
         groups=groups,
         inputs=inputs,
         available=_availability(arrays, groups),
-        ready=_ready_tasks(arrays.tasks, groups, levels, rule, len(sweep.task) > 0),
+        ready=_ready_tasks(arrays.tasks, groups, levels, rule, rows > 0),
         contended=_contended_rows(groups, levels, rule),
-        sweep=sweep,
-        blocks=_sweep_blocks(arrays.tasks, groups, inputs, len(sweep.task) if in_blocks else 0),
+        sweep=_sweep_matrix(groups, rule, rows, _most_inputs(arrays.tasks, inputs, levels)),
+        blocks=_sweep_blocks(arrays.tasks, groups, inputs, rows if in_blocks else 0),
     )
 
 
-def _exact_keys(rule: int, groups: HostGroups, as_sweep: bool) -> Int64s:
+def _is_sweep(tasks: TaskArrays, groups: HostGroups, inputs: TaskInputs, levels: Int64s) -> bool:
+    """Whether the tasks of the first level can be planned as a sweep on a STAR, and its matrix is not too large."""
+    if groups.network != STAR or len(levels) < 2 or len(np.unique(tasks.cores)) > 1:
+        return False
+    columns = (_most_inputs(tasks, inputs, levels) + 2) * len(groups.places) + len(groups.group_ptr) - 1
+    return levels[1] * columns <= MOST_ENTRIES and bool(inputs.from_origin[tasks.order[: levels[1]]].all())
+
+
+def _most_inputs(tasks: TaskArrays, inputs: TaskInputs, levels: Int64s) -> int:
+    """Inputs that may have to be sent for a task of the first level, at most; at least 1."""
+    return max(1, int(np.diff(inputs.ptr)[tasks.order[: levels[min(1, len(levels) - 1)]]].max(initial=0)))
+
+
+def _exact_keys(rule: int, groups: HostGroups, as_sweep: bool, in_blocks: bool) -> Int64s:
     """Up to how many ready tasks all keys are current, in the first and in later levels (see `renewals`)."""
     always = np.iinfo(np.int64).max
     if rule == MINMIN or groups.network < STAR:
         return np.array([always, always])
-    return np.array([EXACT_IN_SWEEPS if as_sweep else EXACT_ON_SHARED_LINKS, EXACT_ON_SHARED_LINKS])
+    first = always if in_blocks else EXACT_IN_SWEEPS if as_sweep else EXACT_ON_SHARED_LINKS
+    return np.array([first, EXACT_ON_SHARED_LINKS])
 
 
 def _trial_entries(arrays: ProblemArrays) -> int:
@@ -296,12 +306,9 @@ def _contended_rows(groups: HostGroups, levels: Int64s, rule: int) -> ContendedR
     )
 
 
-def _sweep_matrix(count: int, first: Ints, groups: HostGroups, inputs: TaskInputs, rule: int) -> SweepMatrix:
-    """Allocate the matrix for the first level, `count` tasks, if it fits; otherwise an empty one."""
+def _sweep_matrix(groups: HostGroups, rule: int, rows: int, most: int) -> SweepMatrix:
+    """Allocate the matrix for a sweep of this many tasks with up to `most` inputs."""
     places, n_groups = len(groups.places), len(groups.group_ptr) - 1
-    most = max(1, int(np.diff(inputs.ptr)[first].max(initial=0)))
-    fits = count * ((most + 2) * places + n_groups) <= MOST_ENTRIES
-    rows = count if fits else 0
     block = math.isqrt(places - 1) + 1
     blocks = -(-places // block) if rule <= SUFFERAGE else 0
     return SweepMatrix(

@@ -285,7 +285,7 @@ def _place_sweep(
 
 @inner
 def _renew_sweep(batch: Batch, links: Calendar, left: int, lasting: bool) -> None:
-    """Update the columns of places that have changed, and the keys: if they are not `lasting`, of rows that can be next."""
+    """Update the columns of changed places, and the keys: all if they are `lasting`, or those that may be least."""
     groups, available, ready, sweep = batch.groups, batch.available, batch.ready, batch.sweep
     for k in range(len(groups.places)):
         if sweep.changed[k]:

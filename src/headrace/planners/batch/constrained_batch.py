@@ -124,9 +124,10 @@ def _place_level(
         take(state, tasks, hosts, state.unit[task], host)
         if state.timed[task]:
             note_running(state, task, host, placement.start[task], placement.finish[task])
-        k = (
-            groups.host_place[host] if renewed and wait == 0 else -1
-        )  # otherwise more than this place has changed
+        if renewed and wait == 0:
+            k = groups.host_place[host]
+        else:  # more has changed than by this task
+            k, sent = -1, transfers.used[0]
     return (LINKS_FULL if full(links) else OK), -1
 
 
@@ -141,7 +142,7 @@ def _renew_rows(
     k: int,
     sent: int,
 ) -> None:
-    """Renew all rows after a task was placed at place k with transfers from number `sent` on; k = -1: after any changes."""
+    """Renew all rows after a task was placed at place k with transfers from number `sent` on; k = -1: at any time."""
     tasks, network, transfers = problem.tasks, problem.network, schedule.transfers
     groups, inputs, ready = batch.groups, batch.inputs, batch.ready
     here = _affected_rows(
