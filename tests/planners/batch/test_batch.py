@@ -132,14 +132,14 @@ def in_the_middle(program: Program, platform: Platform, rng: np.random.Generator
     return Problem(graph, platform, holders, free_at, seed, since=since, link_free_at=links)
 
 
-def exact_limits(problem: Problem, rule: reference.Rule) -> tuple[int, int]:
+def exact_limits(
+    problem: Problem, rule: reference.Rule, tolerance: float = batch_planner.EXACT
+) -> tuple[int, int]:
     """Up to how many ready tasks the planner keeps all keys current, in the first level and in others."""
     arrays = problem_arrays(problem)
     groups = host_groups(problem.platform.network, arrays)
     levels = batch_planner._level_offsets(arrays.tasks.level)
-    batch = batch_planner._new_batch(
-        problem, arrays, groups, levels, NUMBERS[rule], batch_planner.EXACT, by_usage=True
-    )
+    batch = batch_planner._new_batch(problem, arrays, groups, levels, NUMBERS[rule], tolerance, by_usage=True)
     first, later = batch.exact.tolist()
     return first, later
 
@@ -229,7 +229,7 @@ def test_draws_among_kept_keys_equal_the_reference(
     monkeypatch.setattr(batch_planner, "EXACT_ON_SHARED_LINKS", 3)
     monkeypatch.setattr(batch_planner, "EXACT_IN_SWEEPS", 5)
     for problem in grids(8, tasks=20):
-        exact = exact_limits(problem, rule)
+        exact = exact_limits(problem, rule, 0.3)
         require_same(planner(0.3), problem, reference.run(problem, rule, 0.3, exact=exact))
 
 
@@ -249,7 +249,7 @@ def test_draws_equal_the_reference(
     planner: Callable[[float], Planner], rule: reference.Rule, tolerance: float
 ) -> None:
     for problem in [*problems(45, seed=4), *grids(20), *grids(2, tasks=40)]:
-        plain = reference.run(problem, rule, tolerance, exact=exact_limits(problem, rule))
+        plain = reference.run(problem, rule, tolerance, exact=exact_limits(problem, rule, tolerance))
         require_same(planner(tolerance), problem, plain)
 
 
