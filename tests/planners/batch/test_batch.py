@@ -184,7 +184,7 @@ def test_equals_the_reference_on_clusters_behind_uplinks(
 
 
 @pytest.mark.parametrize("small", [6, pytest.param(40, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("planner", "rule"), RULES[1:])
+@pytest.mark.parametrize(("planner", "rule"), RULES)
 def test_equals_the_reference_with_keys_that_are_kept(
     planner: Callable[[], Planner],
     rule: reference.Rule,
@@ -219,7 +219,11 @@ def test_constraints_that_exclude_nothing_change_nothing(
 
 @pytest.mark.parametrize(
     ("planner", "rule"),
-    [(RandomSufferage, reference.sufferage), (RandomMaxMin, reference.maxmin)],
+    [
+        (RandomSufferage, reference.sufferage),
+        (RandomMaxMin, reference.maxmin),
+        (RandomMinMin, reference.minmin),
+    ],
 )
 def test_draws_among_kept_keys_equal_the_reference(
     planner: Callable[[float], Planner],

@@ -28,7 +28,6 @@ from headrace.planners.batch.host_groups import host_groups
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
     MAXMIN,
-    MINMIN,
     STAR,
     SUFFERAGE,
     Availability,
@@ -137,7 +136,7 @@ def _new_batch(
         rule=rule,
         tolerance=tolerance,
         seed=problem.seed,
-        exact=_exact_keys(rule, groups, as_sweep, in_blocks),
+        exact=_exact_keys(groups, as_sweep, in_blocks),
         groups=groups,
         inputs=inputs,
         available=_availability(arrays, groups),
@@ -161,10 +160,10 @@ def _most_inputs(tasks: TaskArrays, inputs: TaskInputs, levels: Int64s) -> int:
     return max(1, int(np.diff(inputs.ptr)[tasks.order[: levels[min(1, len(levels) - 1)]]].max(initial=0)))
 
 
-def _exact_keys(rule: int, groups: HostGroups, as_sweep: bool, in_blocks: bool) -> Int64s:
+def _exact_keys(groups: HostGroups, as_sweep: bool, in_blocks: bool) -> Int64s:
     """Up to how many ready tasks all keys are current, in the first and in later levels (see `renewals`)."""
     always = np.iinfo(np.int64).max
-    if rule == MINMIN or groups.network < STAR:
+    if groups.network < STAR:
         return np.array([always, always])
     first = always if in_blocks else EXACT_IN_SWEEPS if as_sweep else EXACT_ON_SHARED_LINKS
     return np.array([first, EXACT_ON_SHARED_LINKS])

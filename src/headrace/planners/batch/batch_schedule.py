@@ -190,9 +190,7 @@ def _place_contended_level(
             renew_first_rows(batch.rule, tasks, state, groups, inputs, available, ready, rows, first, left)
         else:
             wait = until_renewal(left, exact)
-            update_stale_rows(
-                batch.rule, batch.tolerance, tasks, state, groups, inputs, available, ready, rows, first, left
-            )
+            update_stale_rows(batch.rule, tasks, state, groups, inputs, available, ready, rows, first, left)
             if batch.rule >= CLUSTER_SUFFERAGE:
                 update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
         wait -= 1

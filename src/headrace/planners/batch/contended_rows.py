@@ -26,7 +26,7 @@ from headrace.arrays.problem import TaskArrays
 from headrace.arrays.routes import NetworkArrays, busy_links, links_between
 from headrace.model.graph import Floats
 from headrace.planners.batch.arrivals import on_free_links, return_seconds
-from headrace.planners.batch.cluster_gap import SLACK, measure_row
+from headrace.planners.batch.cluster_gap import measure_row
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
     MINMIN,
@@ -123,7 +123,6 @@ def mark_stale_rows(
 @leaf
 def update_stale_rows(
     rule: int,
-    tolerance: float,
     tasks: TaskArrays,
     state: LinkState,
     groups: HostGroups,
@@ -134,16 +133,11 @@ def update_stale_rows(
     first: int,
     left: int,
 ) -> None:
-    """Update the keys of stale rows: all of them, or for MINMIN those that can be next.
-
-    The best time of a stale row is a lower bound of what it is now.
-    """
+    """Update the keys of all stale rows."""
     for i in range(left):
         row = ready.unplaced[i]
-        if rows.stale[row] and (rule != MINMIN or ready.best[row] == -np.inf):
+        if rows.stale[row]:
             update_row(rule, tasks, state, groups, inputs, available, ready, rows, first, row, False)
-    if rule == MINMIN:
-        _update_next(tolerance, tasks, state, groups, inputs, available, ready, rows, first, left)
 
 
 @leaf
@@ -167,35 +161,6 @@ def renew_first_rows(
         update_row(rule, tasks, state, groups, inputs, available, ready, rows, first, row, False)
         if rule >= CLUSTER_SUFFERAGE:
             measure_row(rule, groups, ready, row)
-
-
-@leaf
-def _update_next(
-    tolerance: float,
-    tasks: TaskArrays,
-    state: LinkState,
-    groups: HostGroups,
-    inputs: TaskInputs,
-    available: Availability,
-    ready: ReadyTasks,
-    rows: ContendedRows,
-    first: int,
-    left: int,
-) -> None:
-    """MINMIN: update stale rows until none of them can be next, or within tolerance of it."""
-    share = (1.0 + max(tolerance, 0.0)) * (1.0 + SLACK)
-    likely = ready.unplaced[0]
-    for i in range(1, left):
-        if ready.best[ready.unplaced[i]] < ready.best[likely]:
-            likely = ready.unplaced[i]
-    if rows.stale[likely]:
-        update_row(MINMIN, tasks, state, groups, inputs, available, ready, rows, first, likely, False)
-    most = ready.best[likely] * share
-    for i in range(left):
-        row = ready.unplaced[i]
-        if rows.stale[row] and ready.best[row] <= most:
-            update_row(MINMIN, tasks, state, groups, inputs, available, ready, rows, first, row, False)
-            most = min(most, ready.best[row] * share)
 
 
 @leaf
