@@ -78,8 +78,8 @@ def batch_schedule(
 ) -> tuple[int, int]:
     """Place all tasks, level by level: `levels` are the offsets of the levels in `batch.ready.task`.
 
-    For n tasks of one level on P places, each step evaluates n entries of one place (FREE_LINKS, OWN_LINKS and sweeps of
-    up to `exact` tasks) and looks through n keys: O(n^2) evaluations; in a sweep these are a few additions each, and
+    For n tasks of one level on P places, each step evaluates n entries of one place (FREE_LINKS, OWN_LINKS, and sweeps
+    of up to `exact` tasks) and looks through n keys: O(n^2) evaluations; in a sweep these are a few additions each, and
     under MINMIN and MAXMIN only those of blocks that may contain the next task (see `sweep_blocks`). On networks with
     shared links, and in larger sweeps, keys are kept for a while (see `renewals`): O(n) evaluations of a row at up to P
     places, in practice one to four, and O(n^2) comparisons of keys. Rules over C clusters sort the clusters of rows
