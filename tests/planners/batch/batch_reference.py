@@ -1,4 +1,4 @@
-"""The batch-mode heuristics in plain Python: slow and simple, all completion times are computed for every choice."""
+"""The batch-mode heuristics in plain Python: slow and simple, completion times are always computed from scratch."""
 
 from __future__ import annotations
 
@@ -198,20 +198,40 @@ class Reference:
 Rule = Callable[[Reference, int, Times], Key]
 
 
-def run(problem: Problem, rule: Rule, tolerance: float | None = None, by_usage: bool = True) -> Reference:
-    """Level by level: place the task with the least key on its best host until none is left."""
+def run(
+    problem: Problem,
+    rule: Rule,
+    tolerance: float | None = None,
+    by_usage: bool = True,
+    exact: tuple[int, int] = (10**9, 10**9),
+) -> Reference:
+    """Level by level: place the task with the least key on its best host until none is left.
+
+    Keys of more ready tasks than `exact`, in the first level and in others, are kept for a while: all are computed
+    again after a quarter of the tasks beyond that number has been placed, in between up to four that would be least.
+    """
     state = Reference(problem, by_usage)
     for level in range(int(problem.graph.level.max(initial=-1)) + 1):
         ready = np.flatnonzero(problem.graph.level == level).tolist()
+        few, wait, keys = exact[min(level, 1)], 0, dict[int, Key]()
         while ready:
-            times = {t: state.completions(t) for t in ready}
-            keys = {t: rule(state, t, times[t]) for t in ready}
+            if wait == 0:
+                current = list(ready)
+                wait = 1 if len(ready) <= few else 1 + (len(ready) - few) // 4
+                keys = {t: rule(state, t, state.completions(t)) for t in ready}
+            else:
+                current = []
+                while len(current) < 4 and (least := min(ready, key=lambda t: (keys[t], t))) not in current:
+                    keys[least] = rule(state, least, state.completions(least))
+                    current.append(least)
+            wait -= 1
             task = min(ready, key=lambda t: (keys[t], t))
             if tolerance is not None:
                 limit = keys[task][0] + tolerance * abs(keys[task][0])
                 near = [t for t in ready if keys[t][0] <= limit]
                 task = min(near, key=lambda t: (lot(problem.seed, len(state.host), t), t))
-            state.place(task, min(times[task], key=lambda h: (times[task][h], h)))
+            times = state.completions(task)
+            state.place(task, min(times, key=lambda h: (times[h], h)))
             ready.remove(task)
     state.return_results()
     return state

@@ -8,10 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.check import require_valid
+from headrace.model.constraints import Constraints
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.planners.batch import batch_planner
+from headrace.planners.batch.host_groups import host_groups
 from headrace.planners.batch.maxmin import MaxMin
 from headrace.planners.batch.minmin import MinMin
 from headrace.planners.batch.randomized import (
@@ -20,6 +24,7 @@ from headrace.planners.batch.randomized import (
     RandomMinMin,
     RandomSufferage,
 )
+from headrace.planners.batch.records import CLUSTER_SUFFERAGE, FEWEST_CLUSTERS, MAXMIN, MINMIN, SUFFERAGE
 from headrace.planners.batch.sufferage import Sufferage
 from headrace.planners.batch.sufferage2 import SufferageTwo
 from headrace.planners.batch.sweep_blocks import BLOCK
@@ -27,13 +32,20 @@ from headrace.planners.batch.xsufferage import ExtendedSufferage
 from headrace.testing.generate import cases
 from planners.batch import batch_reference as reference
 
-EXACT: list[tuple[Callable[[], Planner], reference.Rule]] = [
+RULES: list[tuple[Callable[[], Planner], reference.Rule]] = [
     (MinMin, reference.minmin),
     (MaxMin, reference.maxmin),
     (Sufferage, reference.sufferage),
     (ExtendedSufferage, reference.xsufferage),
     (SufferageTwo, reference.sufferage2),
 ]
+NUMBERS = {
+    reference.minmin: MINMIN,
+    reference.maxmin: MAXMIN,
+    reference.sufferage: SUFFERAGE,
+    reference.xsufferage: CLUSTER_SUFFERAGE,
+    reference.sufferage2: FEWEST_CLUSTERS,
+}
 DRAWN = [
     (RandomMinMin, reference.minmin),
     (RandomMaxMin, reference.maxmin),
@@ -120,6 +132,18 @@ def in_the_middle(program: Program, platform: Platform, rng: np.random.Generator
     return Problem(graph, platform, holders, free_at, seed, since=since, link_free_at=links)
 
 
+def exact_limits(
+    problem: Problem, rule: reference.Rule, tolerance: float = batch_planner.EXACT
+) -> tuple[int, int]:
+    """Up to how many ready tasks the planner keeps all keys current, in the first level and in others."""
+    arrays = problem_arrays(problem)
+    groups = host_groups(problem.platform.network, arrays)
+    levels = batch_planner._level_offsets(arrays.tasks.level)
+    batch = batch_planner._new_batch(problem, arrays, groups, levels, NUMBERS[rule], tolerance, by_usage=True)
+    first, later = batch.exact.tolist()
+    return first, later
+
+
 def require_same(planner: Planner, problem: Problem, plain: reference.Reference) -> None:
     plan = planner.plan(problem)
     where = f"{planner.name}: {problem.graph.name} on {problem.platform.name}"
@@ -133,13 +157,13 @@ def require_same(planner: Planner, problem: Problem, plain: reference.Reference)
     assert [tuple(m) for m in moves] == plain.moves, where
 
 
-@pytest.mark.parametrize(("planner", "rule"), EXACT)
+@pytest.mark.parametrize(("planner", "rule"), RULES)
 def test_equals_the_reference(planner: Callable[[], Planner], rule: reference.Rule) -> None:
     for problem in problems(225, seed=3):
         require_same(planner(), problem, reference.run(problem, rule))
 
 
-@pytest.mark.parametrize(("planner", "rule"), EXACT)
+@pytest.mark.parametrize(("planner", "rule"), RULES)
 def test_equals_the_reference_with_tasks_of_several_cores(
     planner: Callable[[], Planner], rule: reference.Rule
 ) -> None:
@@ -150,12 +174,67 @@ def test_equals_the_reference_with_tasks_of_several_cores(
 
 
 @pytest.mark.parametrize("small", [16, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("planner", "rule"), EXACT)
+@pytest.mark.parametrize(("planner", "rule"), RULES)
 def test_equals_the_reference_on_clusters_behind_uplinks(
     planner: Callable[[], Planner], rule: reference.Rule, small: int
 ) -> None:
     for problem in [*grids(small), *grids(small // 8, tasks=40)]:
-        require_same(planner(), problem, reference.run(problem, rule))
+        plain = reference.run(problem, rule, exact=exact_limits(problem, rule))
+        require_same(planner(), problem, plain)
+
+
+@pytest.mark.parametrize("small", [6, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("planner", "rule"), RULES)
+def test_equals_the_reference_with_keys_that_are_kept(
+    planner: Callable[[], Planner],
+    rule: reference.Rule,
+    small: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batch_planner, "EXACT_ON_SHARED_LINKS", 3)
+    monkeypatch.setattr(batch_planner, "EXACT_IN_SWEEPS", 5)
+    kept = different = 0
+    for problem in [*grids(small, tasks=15), *grids(small // 6, tasks=60), *problems(4 * small, seed=8)]:
+        exact = exact_limits(problem, rule)
+        plain = reference.run(problem, rule, exact=exact)
+        require_same(planner(), problem, plain)
+        kept += int(np.bincount(problem.graph.level).max()) > min(exact)
+        different += plain.host != reference.run(problem, rule).host
+    assert kept > small
+    assert different > 0
+
+
+@pytest.mark.parametrize(("planner", "rule"), RULES)
+def test_constraints_that_exclude_nothing_change_nothing(
+    planner: Callable[[], Planner], rule: reference.Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_planner, "EXACT_ON_SHARED_LINKS", 3)
+    monkeypatch.setattr(batch_planner, "EXACT_IN_SWEEPS", 5)
+    for problem in [*grids(8, tasks=20), *problems(16, seed=9)]:
+        none = Constraints.none(problem.graph.n_tasks, len(problem.platform.hosts))
+        free, bound = planner().plan(problem), planner().plan(replace(problem, constraints=none))
+        assert free.host.tolist() == bound.host.tolist(), problem.graph.name
+        assert free.start.tolist() == bound.start.tolist(), problem.graph.name
+
+
+@pytest.mark.parametrize(
+    ("planner", "rule"),
+    [
+        (RandomSufferage, reference.sufferage),
+        (RandomMaxMin, reference.maxmin),
+        (RandomMinMin, reference.minmin),
+    ],
+)
+def test_draws_among_kept_keys_equal_the_reference(
+    planner: Callable[[float], Planner],
+    rule: reference.Rule,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batch_planner, "EXACT_ON_SHARED_LINKS", 3)
+    monkeypatch.setattr(batch_planner, "EXACT_IN_SWEEPS", 5)
+    for problem in grids(8, tasks=20):
+        exact = exact_limits(problem, rule, 0.3)
+        require_same(planner(0.3), problem, reference.run(problem, rule, 0.3, exact=exact))
 
 
 @pytest.mark.parametrize("few", [1, pytest.param(6, marks=pytest.mark.slow)])
@@ -164,7 +243,8 @@ def test_equals_the_reference_with_several_blocks_of_tasks(
     planner: Callable[[], Planner], rule: reference.Rule, few: int
 ) -> None:
     for problem in grids(few, tasks=2 * BLOCK + 7):
-        require_same(planner(), problem, reference.run(problem, rule))
+        plain = reference.run(problem, rule, exact=exact_limits(problem, rule))
+        require_same(planner(), problem, plain)
 
 
 @pytest.mark.parametrize(("planner", "rule"), DRAWN)
@@ -173,7 +253,8 @@ def test_draws_equal_the_reference(
     planner: Callable[[float], Planner], rule: reference.Rule, tolerance: float
 ) -> None:
     for problem in [*problems(45, seed=4), *grids(20), *grids(2, tasks=40)]:
-        require_same(planner(tolerance), problem, reference.run(problem, rule, tolerance))
+        plain = reference.run(problem, rule, tolerance, exact=exact_limits(problem, rule, tolerance))
+        require_same(planner(tolerance), problem, plain)
 
 
 def test_inputs_in_reading_order_equal_the_reference() -> None:

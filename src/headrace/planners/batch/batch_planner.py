@@ -54,8 +54,12 @@ from headrace.planners.partial_schedule import (
     return_all_results,
 )
 
-ROUTE = 8
-"""Links that are noted for each row, of all routes to its best place; with more there is no bound from above."""
+EXACT_ON_SHARED_LINKS = 32
+EXACT_IN_SWEEPS = 10_000
+"""Up to how many ready tasks all keys are current (see `renewals`): where a transfer can delay all others, and in
+sweeps, where keys take much less time."""
+TRIAL_ENTRIES = 4_000_000
+"""Maximum number of entries of the calendar of links for transfers that are only tried."""
 MOST_ENTRIES = 100_000_000
 """Maximum number of entries of the sweep matrix (800 MB)."""
 EXACT = -1.0
@@ -82,7 +86,7 @@ def batch_plan(
     arrays = problem_arrays(problem)
     groups = host_groups(problem.platform.network, arrays)
     levels = _level_offsets(arrays.tasks.level)
-    schedule = empty_schedule(arrays)
+    schedule = empty_schedule(arrays, link_entries=_trial_entries(arrays))
     while True:
         batch = _new_batch(problem, arrays, groups, levels, rule, tolerance, by_usage)
         outcome, task = _run(problem, arrays, schedule, batch, levels)
@@ -125,22 +129,50 @@ def _new_batch(
     clusters = int(groups.cluster.max()) + 1
     rule = SUFFERAGE if rule >= CLUSTER_SUFFERAGE and clusters == 1 else rule
     inputs = _task_inputs(problem, arrays, groups, by_usage)
-    alike = len(np.unique(arrays.tasks.cores)) <= 1
-    as_sweep = problem.constraints is None and groups.network == STAR and alike
-    in_blocks = rule <= MAXMIN and tolerance < 0.0
-    sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, rule, as_sweep)
+    as_sweep = _is_sweep(arrays.tasks, groups, inputs, levels)
+    in_blocks = as_sweep and rule <= MAXMIN and tolerance < 0.0
+    rows = int(levels[1]) if as_sweep and problem.constraints is None else 0
     return Batch(
         rule=rule,
         tolerance=tolerance,
         seed=problem.seed,
+        exact=_exact_keys(groups, as_sweep, in_blocks),
         groups=groups,
         inputs=inputs,
         available=_availability(arrays, groups),
-        ready=_ready_tasks(arrays.tasks, groups, levels, rule, len(sweep.task) > 0),
+        ready=_ready_tasks(arrays.tasks, groups, levels, rule, rows > 0),
         contended=_contended_rows(groups, levels, rule),
-        sweep=sweep,
-        blocks=_sweep_blocks(arrays.tasks, groups, inputs, len(sweep.task) if in_blocks else 0),
+        sweep=_sweep_matrix(groups, rule, rows, _most_inputs(arrays.tasks, inputs, levels)),
+        blocks=_sweep_blocks(arrays.tasks, groups, inputs, rows if in_blocks else 0),
     )
+
+
+def _is_sweep(tasks: TaskArrays, groups: HostGroups, inputs: TaskInputs, levels: Int64s) -> bool:
+    """Whether the tasks of the first level can be planned as a sweep on a STAR, and its matrix is not too large."""
+    if groups.network != STAR or len(levels) < 2 or len(np.unique(tasks.cores)) > 1:
+        return False
+    columns = (_most_inputs(tasks, inputs, levels) + 2) * len(groups.places) + len(groups.group_ptr) - 1
+    return levels[1] * columns <= MOST_ENTRIES and bool(inputs.from_origin[tasks.order[: levels[1]]].all())
+
+
+def _most_inputs(tasks: TaskArrays, inputs: TaskInputs, levels: Int64s) -> int:
+    """Inputs that may have to be sent for a task of the first level, at most; at least 1."""
+    return max(1, int(np.diff(inputs.ptr)[tasks.order[: levels[min(1, len(levels) - 1)]]].max(initial=0)))
+
+
+def _exact_keys(groups: HostGroups, as_sweep: bool, in_blocks: bool) -> Int64s:
+    """Up to how many ready tasks all keys are current, in the first and in later levels (see `renewals`)."""
+    always = np.iinfo(np.int64).max
+    if groups.network < STAR:
+        return np.array([always, always])
+    first = always if in_blocks else EXACT_IN_SWEEPS if as_sweep else EXACT_ON_SHARED_LINKS
+    return np.array([first, EXACT_ON_SHARED_LINKS])
+
+
+def _trial_entries(arrays: ProblemArrays) -> int:
+    """Entries of the calendar for the transfers that are tried to each place before one of them is booked."""
+    most_reads = int(np.diff(arrays.tasks.read_ptr).max(initial=0))
+    return min(4 * most_reads * len(arrays.network.link_free_at), TRIAL_ENTRIES)
 
 
 def _task_inputs(problem: Problem, arrays: ProblemArrays, groups: HostGroups, by_usage: bool) -> TaskInputs:
@@ -247,6 +279,7 @@ def _ready_tasks(tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: in
         rows_here=np.empty(widest, np.int64),
         rows_anywhere=np.empty(widest, np.int64),
         reads_moved=np.zeros(widest, np.int64),
+        renewed=np.full(widest, -1, np.int64),
         steps=np.zeros(1, np.int64),
         ordered=np.empty((clusters, TOGETHER)),
         statistics=GapStatistics(*np.empty((len(GapStatistics._fields), TOGETHER))),
@@ -265,11 +298,6 @@ def _contended_rows(groups: HostGroups, levels: Int64s, rule: int) -> ContendedR
         links=np.zeros((places, widest), np.int64),
         leader=np.full((leaders, widest), -1, np.int64),
         stale=np.ones(widest, np.bool_),
-        route=np.zeros((ROUTE, widest if rule == MAXMIN else 0), np.int64),
-        route_count=np.full(widest, -1, np.int64),
-        route_since=np.zeros(widest),
-        route_seconds=np.zeros(widest),
-        upper=np.zeros(widest),
         time=np.empty(places),
         next_time=np.full(places, np.inf),
         exact=np.zeros(places, np.bool_),
@@ -277,23 +305,18 @@ def _contended_rows(groups: HostGroups, levels: Int64s, rule: int) -> ContendedR
     )
 
 
-def _sweep_matrix(
-    level: Ints, groups: HostGroups, inputs: TaskInputs, rule: int, as_sweep: bool
-) -> SweepMatrix:
-    """Allocate the matrix for the first level if it is a sweep on a STAR and fits; otherwise an empty one."""
-    first = np.flatnonzero(level == 0)
-    places, count = len(groups.places), len(groups.group_ptr) - 1
-    most = max(1, int(np.diff(inputs.ptr)[first].max(initial=0)))
-    fits = len(first) * ((most + 2) * places + count) <= MOST_ENTRIES
-    rows = len(first) if as_sweep and fits and inputs.from_origin[first].all() else 0
+def _sweep_matrix(groups: HostGroups, rule: int, rows: int, most: int) -> SweepMatrix:
+    """Allocate the matrix for a sweep of this many tasks with up to `most` inputs."""
+    places, n_groups = len(groups.places), len(groups.group_ptr) - 1
     block = math.isqrt(places - 1) + 1
     blocks = -(-places // block) if rule <= SUFFERAGE else 0
     return SweepMatrix(
         task=np.empty(rows, np.int64),
         width=np.zeros(1, np.int64),
+        changed=np.ones(places, np.bool_),
         send_seconds=np.empty((most, places, rows)),
         held=np.empty((places, rows)),
-        run_seconds=np.empty((count, rows)),
+        run_seconds=np.empty((n_groups, rows)),
         return_seconds=np.empty((places, rows)),
         block=block,
         block_best=np.empty((blocks, rows)),

@@ -16,18 +16,20 @@ from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays
 from headrace.arrays.routes import NetworkArrays
 from headrace.planners.batch.arrivals import arrival_at, return_seconds, sort_inputs_by_time
 from headrace.planners.batch.availability import take_cores, update_availability
-from headrace.planners.batch.cluster_gap import update_gap_keys
+from headrace.planners.batch.cluster_gap import measure_all_rows, update_gap_keys
 from headrace.planners.batch.completion_matrix import (
     best_sweep_host,
     fill_matrix,
     note_arrivals,
     remove_placed_rows,
+    renew_sweep_row,
     update_column,
 )
 from headrace.planners.batch.contended_rows import (
     LinkState,
     mark_stale_rows,
     new_bookings,
+    renew_first_rows,
     restart_row,
     update_row,
     update_stale_rows,
@@ -47,6 +49,7 @@ from headrace.planners.batch.records import (
     SweepMatrix,
     TaskInputs,
 )
+from headrace.planners.batch.renewals import FIRST, least_key, until_renewal
 from headrace.planners.batch.sweep_blocks import (
     earliest_row,
     latest_row,
@@ -75,13 +78,14 @@ def batch_schedule(
 ) -> tuple[int, int]:
     """Place all tasks, level by level: `levels` are the offsets of the levels in `batch.ready.task`.
 
-    For n tasks of one level on P places, each step evaluates n entries of one place (sweeps on a STAR, FREE_LINKS and
-    OWN_LINKS) and looks through n keys: O(n^2) evaluations; in a sweep these are a few additions each, and under MINMIN
-    and MAXMIN only those of blocks that may contain the next task (see `sweep_blocks`). On other
-    networks it evaluates the rows that a transfer may have delayed, each at the places that can decide about its key:
-    up to n * P evaluations, in practice one to four for each of n rows, and for MINMIN only for rows that can be
-    next (see `contended_rows`). Rules over C clusters sort the clusters of rows that may be next, O(n * C) per step in
-    the worst case. Returns the outcome (after LINKS_FULL, start over with a larger calendar) and the task reached.
+    For n tasks of one level on P places, each step evaluates n entries of one place (FREE_LINKS, OWN_LINKS, and sweeps
+    of up to `exact` tasks) and looks through n keys: O(n^2) evaluations; in a sweep these are a few additions each, and
+    under MINMIN and MAXMIN only those of blocks that may contain the next task (see `sweep_blocks`). On networks with
+    shared links, and in larger sweeps, keys are kept for a while (see `renewals`): O(n) evaluations of a row at up to P
+    places, in practice one to four, and O(n^2) comparisons of keys. Rules over C clusters sort the clusters of rows
+    that may be next, O(n * C) per step in the worst case.
+
+    Returns the outcome (after LINKS_FULL, start over with a larger calendar) and the task reached.
     """
     for level in range(len(levels) - 1):
         first, last = levels[level], levels[level + 1]
@@ -181,20 +185,24 @@ def _place_contended_level(
     state = LinkState(network, links, copies, transfers)
     for row in range(last - first):
         restart_row(tasks, network, copies, groups, inputs, ready, rows, ready.task[first + row], row)
+    wait, exact = 0, batch.exact[min(first, 1)]
     for left in range(last - first, 0, -1):
-        update_stale_rows(
-            batch.rule, batch.tolerance, tasks, state, groups, inputs, available, ready, rows, first, left
-        )
+        if wait > 0:
+            renew_first_rows(batch.rule, tasks, state, groups, inputs, available, ready, rows, first, left)
+        else:
+            wait = until_renewal(left, exact)
+            update_stale_rows(batch.rule, tasks, state, groups, inputs, available, ready, rows, first, left)
+            if batch.rule >= CLUSTER_SUFFERAGE:
+                update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+        wait -= 1
         if full(links):
             return LINKS_FULL, -1
-        if batch.rule >= CLUSTER_SUFFERAGE:
-            update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
         row = _next_row(batch.tolerance, batch.seed, ready, ready.task[first:last], left)
         task = ready.task[first + row]
+        update_row(batch.rule, tasks, state, groups, inputs, available, ready, rows, first, row, True)
         if ready.best[row] == np.inf:
             return NO_ROUTE, task
         _remove_row(ready, task, row, left)
-        update_row(batch.rule, tasks, state, groups, inputs, available, ready, rows, first, row)  # for ties
         host = _best_host(tasks, hosts, groups, inputs, available, ready, row, task)
         sent = transfers.used[0]
         _place(
@@ -245,13 +253,17 @@ def _place_sweep(
     )  # fmt: skip
     sweep.task[:count] = ready.task[:count]
     fill_matrix(tasks, groups, inputs, sweep, count)
-    # In reverse, so that the first column is updated last, when all blocks of places have their values.
-    for k in range(len(groups.places) - 1, -1, -1):
-        update_column(batch.rule, groups, available, ready, sweep, links, k)
+    sweep.changed[:] = True
+    wait = 0
     for left in range(count, 0, -1):
-        if batch.rule >= CLUSTER_SUFFERAGE:
-            update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+        if wait > 0:
+            _renew_first_sweep_rows(batch.rule, groups, available, ready, sweep, links, left)
+        else:
+            wait = until_renewal(left, batch.exact[0])
+            _renew_sweep(batch, links, left, wait > 1)
+        wait -= 1
         row = _next_row(batch.tolerance, batch.seed, ready, sweep.task, left)
+        renew_sweep_row(batch.rule, groups, available, ready, sweep, links, row)
         task = sweep.task[row]
         host = best_sweep_host(groups, available, ready, sweep, links, row)
         if host < 0:
@@ -266,8 +278,39 @@ def _place_sweep(
         remove_placed_rows(ready, sweep, left - 1)
         k = groups.host_place[host]
         note_arrivals(tasks, groups, inputs, ready, sweep, transfers, k, sent)
-        update_column(batch.rule, groups, available, ready, sweep, links, k)
+        sweep.changed[k] = True
     return OK, -1
+
+
+@inner
+def _renew_sweep(batch: Batch, links: Calendar, left: int, lasting: bool) -> None:
+    """Update the columns of changed places, and the keys: all if they are `lasting`, or those that may be least."""
+    groups, available, ready, sweep = batch.groups, batch.available, batch.ready, batch.sweep
+    for k in range(len(groups.places)):
+        if sweep.changed[k]:
+            update_column(batch.rule, groups, available, ready, sweep, links, k)
+    if batch.rule >= CLUSTER_SUFFERAGE and lasting:
+        measure_all_rows(batch.rule, groups, ready, left)
+    elif batch.rule >= CLUSTER_SUFFERAGE:
+        update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+
+
+@inner
+def _renew_first_sweep_rows(
+    rule: int,
+    groups: HostGroups,
+    available: Availability,
+    ready: ReadyTasks,
+    sweep: SweepMatrix,
+    links: Calendar,
+    left: int,
+) -> None:
+    """Renew the row with the least key until it is current, FIRST rows at most."""
+    for _ in range(FIRST):
+        row = least_key(ready, left)
+        if ready.renewed[row] == ready.steps[0]:
+            return
+        renew_sweep_row(rule, groups, available, ready, sweep, links, row)
 
 
 @inner
@@ -417,12 +460,7 @@ def _mark_readers(tasks: TaskArrays, ready: ReadyTasks, transfers: Transfers, se
 @leaf
 def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, count: int) -> int:
     """The row with the smallest key among the first `count` unplaced rows, or one drawn among those close to it."""
-    rows, key, tie = ready.unplaced, ready.key, ready.tie
-    chosen = rows[0]
-    for i in range(1, count):
-        row = rows[i]
-        if key[row] < key[chosen] or (key[row] == key[chosen] and tie[row] < tie[chosen]):
-            chosen = row
+    rows, key, chosen = ready.unplaced, ready.key, least_key(ready, count)
     if tolerance < 0.0:
         return chosen
     limit = key[chosen] + tolerance * abs(key[chosen])

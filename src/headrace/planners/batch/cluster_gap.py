@@ -52,6 +52,24 @@ def update_gap_keys(rule: int, tolerance: float, groups: HostGroups, ready: Read
 
 
 @leaf
+def measure_row(rule: int, groups: HostGroups, ready: ReadyTasks, row: int) -> None:
+    """Update the key of one row."""
+    ready.rows_anywhere[0] = row
+    _measure(groups, ready, 1)
+    _set_key(ready, row, rule == FEWEST_CLUSTERS)
+
+
+@leaf
+def measure_all_rows(rule: int, groups: HostGroups, ready: ReadyTasks, count: int) -> None:
+    """Update the keys of all unplaced rows, whether they can be next or not."""
+    for i in range(count):
+        ready.rows_anywhere[i] = ready.unplaced[i]
+    _measure(groups, ready, count)
+    for i in range(count):
+        _set_key(ready, ready.unplaced[i], rule == FEWEST_CLUSTERS)
+
+
+@leaf
 def _likely_next(ready: ReadyTasks, count: int, fewest: bool) -> int:
     """The row that would be next if nothing had changed since rows were measured."""
     gap, before = ready.gap, ready.clusters_before

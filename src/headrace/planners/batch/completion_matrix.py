@@ -15,7 +15,7 @@ from headrace.arrays.compiling import inner
 from headrace.arrays.problem import TaskArrays
 from headrace.model.graph import Floats
 from headrace.planners.batch.arrivals import packed_until, return_seconds
-from headrace.planners.batch.cluster_gap import SLACK
+from headrace.planners.batch.cluster_gap import SLACK, measure_row
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
     MAXMIN,
@@ -111,7 +111,7 @@ def update_column(
     links: Calendar,
     k: int,
 ) -> None:
-    """Update the completion times of all rows at place k, and their keys.
+    """Update the completion times of all rows at place k, and their keys, except under rules over clusters.
 
     O(rows * (inputs + groups of the place + sqrt(places))).
     """
@@ -123,6 +123,36 @@ def update_column(
             _two_best(ready, sweep, k, low, high)
         elif rule <= MAXMIN:
             _best(rule, ready, sweep, k, low, high)
+    sweep.changed[k] = False
+
+
+@inner
+def renew_sweep_row(
+    rule: int,
+    groups: HostGroups,
+    available: Availability,
+    ready: ReadyTasks,
+    sweep: SweepMatrix,
+    links: Calendar,
+    row: int,
+) -> None:
+    """Update the completion times of one row, and its key: O(places * inputs + groups)."""
+    best, second = np.inf, np.inf
+    for k in range(len(groups.places)):
+        if sweep.changed[k]:
+            end = packed_until(links, groups.in_link[k])
+            _completion_times(rule, groups, available, ready, sweep, k, end, row, row + 1)
+        time = ready.time[k, row]
+        if rule == SUFFERAGE:
+            second = min(second, ready.next_time[k, row], max(time, best))
+        best = min(best, time)
+    if rule >= CLUSTER_SUFFERAGE:
+        measure_row(rule, groups, ready, row)
+    elif rule == SUFFERAGE:
+        ready.key[row] = best - second if second < np.inf else 0.0
+    else:
+        ready.key[row] = best if rule == MINMIN else -best
+    ready.best[row], ready.second[row], ready.renewed[row] = best, second, ready.steps[0]
 
 
 @inner

@@ -21,7 +21,7 @@ from headrace.planners.batch.batch_schedule import (
     _start_level,
     _update_arrivals,
 )
-from headrace.planners.batch.cluster_gap import update_gap_keys
+from headrace.planners.batch.cluster_gap import measure_row, update_gap_keys
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
     FREE_LINKS,
@@ -33,6 +33,7 @@ from headrace.planners.batch.records import (
     ReadyTasks,
     TaskInputs,
 )
+from headrace.planners.batch.renewals import FIRST, least_key, until_renewal
 from headrace.planners.constraint_state import (
     ConstraintState,
     earliest_with_limits,
@@ -83,28 +84,23 @@ def _place_level(
     )
     groups, inputs, available, ready = batch.groups, batch.inputs, batch.available, batch.ready
     k, sent = -1, transfers.used[0]
+    wait, exact = 0, batch.exact[min(first, 1)]
     for left in range(last - first, 0, -1):
-        here = _affected_rows(
-            tasks, network.origin, groups.network, inputs, ready, transfers, first, left, k, sent
-        )
-        rows_here, rows_anywhere = ready.rows_here[:here], ready.rows_anywhere[: left - here]
-        if k >= 0 and transfers.used[0] > sent and groups.network != FREE_LINKS:
-            _update_arrivals(
-                tasks, network, links, copies, transfers, groups, inputs, ready, rows_here, first, k
-            )
-        for other in range(len(groups.places) if here < left else 0):
-            _update_arrivals(
-                tasks, network, links, copies, transfers, groups, inputs, ready, rows_anywhere, first, other
-            )
+        renewed = wait == 0
+        if renewed:
+            wait = until_renewal(left, exact)
+            _renew_rows(problem, schedule, batch, state, first, left, k, sent)
+        for _ in range(0 if renewed else FIRST):
+            row = least_key(ready, left)
+            if ready.renewed[row] == ready.steps[0]:
+                break
+            _renew_row(problem, schedule, batch, state, first, row)
+        wait -= 1
+        row = _next_row(batch.tolerance, batch.seed, ready, ready.task[first:last], left)
+        if not renewed:
+            _renew_row(problem, schedule, batch, state, first, row)
         if full(links):
             return LINKS_FULL, -1
-        for i in range(left):
-            _update_row(
-                batch.rule, tasks, hosts, groups, inputs, available, ready, state, first, ready.unplaced[i]
-            )
-        if batch.rule >= CLUSTER_SUFFERAGE:
-            update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
-        row = _next_row(batch.tolerance, batch.seed, ready, ready.task[first:last], left)
         task = ready.task[first + row]
         host = _best_host(tasks, hosts, groups, inputs, available, ready, state, row, task)
         if host < 0:
@@ -128,8 +124,99 @@ def _place_level(
         take(state, tasks, hosts, state.unit[task], host)
         if state.timed[task]:
             note_running(state, task, host, placement.start[task], placement.finish[task])
-        k = groups.host_place[host]
+        if renewed and wait == 0:
+            k = groups.host_place[host]
+        else:  # more has changed than by this task
+            k, sent = -1, transfers.used[0]
     return (LINKS_FULL if full(links) else OK), -1
+
+
+@inner
+def _renew_rows(
+    problem: ProblemArrays,
+    schedule: PartialSchedule,
+    batch: Batch,
+    state: ConstraintState,
+    first: int,
+    left: int,
+    k: int,
+    sent: int,
+) -> None:
+    """Renew all rows after a task was placed at place k with transfers from number `sent` on; k = -1: at any time."""
+    tasks, network, transfers = problem.tasks, problem.network, schedule.transfers
+    groups, inputs, ready = batch.groups, batch.inputs, batch.ready
+    here = _affected_rows(
+        tasks, network.origin, groups.network, inputs, ready, transfers, first, left, k, sent
+    )
+    if k >= 0 and transfers.used[0] > sent and groups.network != FREE_LINKS:
+        _set_arrivals(problem, schedule, batch, ready.rows_here[:here], first, k)
+    for other in range(len(groups.places) if here < left else 0):
+        _set_arrivals(problem, schedule, batch, ready.rows_anywhere[: left - here], first, other)
+    for i in range(left):
+        _update_row(
+            batch.rule,
+            tasks,
+            problem.hosts,
+            groups,
+            inputs,
+            batch.available,
+            ready,
+            state,
+            first,
+            ready.unplaced[i],
+        )
+    if batch.rule >= CLUSTER_SUFFERAGE:
+        update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+
+
+@inner
+def _renew_row(
+    problem: ProblemArrays,
+    schedule: PartialSchedule,
+    batch: Batch,
+    state: ConstraintState,
+    first: int,
+    row: int,
+) -> None:
+    """Renew one row."""
+    groups, ready = batch.groups, batch.ready
+    ready.rows_anywhere[0] = row
+    for k in range(len(groups.places)):
+        _set_arrivals(problem, schedule, batch, ready.rows_anywhere[:1], first, k)
+    _update_row(
+        batch.rule,
+        problem.tasks,
+        problem.hosts,
+        groups,
+        batch.inputs,
+        batch.available,
+        ready,
+        state,
+        first,
+        row,
+    )
+    if batch.rule >= CLUSTER_SUFFERAGE:
+        measure_row(batch.rule, groups, ready, row)
+    ready.renewed[row] = ready.steps[0]
+
+
+@inner
+def _set_arrivals(
+    problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, rows: Int64s, first: int, k: int
+) -> None:
+    _update_arrivals(
+        problem.tasks,
+        problem.network,
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        batch.groups,
+        batch.inputs,
+        batch.ready,
+        rows,
+        first,
+        k,
+    )
 
 
 @inner

@@ -10,9 +10,6 @@ new copy. Three facts follow from it:
 - So a row (a ready task) needs arrivals only at places whose bound does not exceed its best completion time, or for
   sufferage the second best, and these only if one of the places that decide about its key has changed.
 
-For max-min there are bounds from above as well: inputs can be sent one after another, over the routes that were best
-before, when these links have carried all that is booked. Where links are busy to the end, that is what happens.
-
 Rows that get a new copy of an input start again from the arrival over free links.
 """
 
@@ -23,16 +20,15 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.calendar import Calendar, last_end
+from headrace.arrays.calendar import Calendar
 from headrace.arrays.compiling import leaf
 from headrace.arrays.problem import TaskArrays
-from headrace.arrays.routes import NetworkArrays, busy_links, links_between, transfer_seconds
+from headrace.arrays.routes import NetworkArrays, busy_links, links_between
 from headrace.model.graph import Floats
 from headrace.planners.batch.arrivals import on_free_links, return_seconds
-from headrace.planners.batch.cluster_gap import SLACK
+from headrace.planners.batch.cluster_gap import measure_row
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
-    MAXMIN,
     MINMIN,
     SUFFERAGE,
     Availability,
@@ -41,6 +37,7 @@ from headrace.planners.batch.records import (
     ReadyTasks,
     TaskInputs,
 )
+from headrace.planners.batch.renewals import FIRST, least_key
 from headrace.planners.partial_schedule import (
     Copies,
     Transfers,
@@ -126,7 +123,6 @@ def mark_stale_rows(
 @leaf
 def update_stale_rows(
     rule: int,
-    tolerance: float,
     tasks: TaskArrays,
     state: LinkState,
     groups: HostGroups,
@@ -137,152 +133,34 @@ def update_stale_rows(
     first: int,
     left: int,
 ) -> None:
-    """Update the keys of stale rows: all of them, or for MINMIN and MAXMIN those that can be next.
-
-    The best time of a stale row is a lower bound of what it is now.
-    """
-    for i in range(left):
-        row = ready.unplaced[i]
-        if rows.stale[row] and (rule > MAXMIN or ready.best[row] == -np.inf):
-            update_row(rule, tasks, state, groups, inputs, available, ready, rows, first, row)
-    if rule == MINMIN:
-        _update_next(tolerance, tasks, state, groups, inputs, available, ready, rows, first, left)
-    elif rule == MAXMIN:
-        _update_last(tolerance, tasks, state, groups, inputs, available, ready, rows, first, left)
-
-
-@leaf
-def _update_next(
-    tolerance: float,
-    tasks: TaskArrays,
-    state: LinkState,
-    groups: HostGroups,
-    inputs: TaskInputs,
-    available: Availability,
-    ready: ReadyTasks,
-    rows: ContendedRows,
-    first: int,
-    left: int,
-) -> None:
-    """MINMIN: update stale rows until none of them can be next, or within tolerance of it."""
-    share = (1.0 + max(tolerance, 0.0)) * (1.0 + SLACK)
-    likely = ready.unplaced[0]
-    for i in range(1, left):
-        if ready.best[ready.unplaced[i]] < ready.best[likely]:
-            likely = ready.unplaced[i]
-    if rows.stale[likely]:
-        update_row(MINMIN, tasks, state, groups, inputs, available, ready, rows, first, likely)
-    most = ready.best[likely] * share
-    for i in range(left):
-        row = ready.unplaced[i]
-        if rows.stale[row] and ready.best[row] <= most:
-            update_row(MINMIN, tasks, state, groups, inputs, available, ready, rows, first, row)
-            most = min(most, ready.best[row] * share)
-
-
-@leaf
-def _update_last(
-    tolerance: float,
-    tasks: TaskArrays,
-    state: LinkState,
-    groups: HostGroups,
-    inputs: TaskInputs,
-    available: Availability,
-    ready: ReadyTasks,
-    rows: ContendedRows,
-    first: int,
-    left: int,
-) -> None:
-    """MAXMIN: update stale rows until none of them can be next, or within tolerance of it."""
-    share = (1.0 - max(tolerance, 0.0)) * (1.0 - SLACK)
-    likely, highest, least = -1, -np.inf, -np.inf
+    """Update the keys of all stale rows."""
     for i in range(left):
         row = ready.unplaced[i]
         if rows.stale[row]:
-            rows.upper[row] = _latest_time(
-                tasks, state.links, groups, inputs, available, ready, rows, first, row
-            )
-            if rows.upper[row] > highest:
-                likely, highest = row, rows.upper[row]
-        else:
-            least = max(least, ready.best[row] * share)
-    if likely < 0 or highest < least:
-        return
-    update_row(MAXMIN, tasks, state, groups, inputs, available, ready, rows, first, likely)
-    least = max(least, ready.best[likely] * share)
-    for i in range(left):
-        row = ready.unplaced[i]
-        if rows.stale[row] and rows.upper[row] >= least:
-            update_row(MAXMIN, tasks, state, groups, inputs, available, ready, rows, first, row)
-            least = max(least, ready.best[row] * share)
+            update_row(rule, tasks, state, groups, inputs, available, ready, rows, first, row, False)
 
 
 @leaf
-def _latest_time(
+def renew_first_rows(
+    rule: int,
     tasks: TaskArrays,
-    links: Calendar,
+    state: LinkState,
     groups: HostGroups,
     inputs: TaskInputs,
     available: Availability,
     ready: ReadyTasks,
     rows: ContendedRows,
     first: int,
-    row: int,
-) -> float:
-    """A bound from above of the best completion time of a row: with inputs sent after all bookings of their links.
-
-    O(links of the routes + groups of the place).
-    """
-    task, k = ready.task[first + row], rows.leader[0, row]
-    if k < 0 or rows.route_count[row] < 0:
-        return np.inf
-    start = rows.route_since[row]
-    for i in range(rows.route_count[row]):
-        start = max(start, last_end(links, rows.route[i, row]))
-    arrival = start + rows.route_seconds[row]
-    back, c, best = return_seconds(groups, inputs, task, k), inputs.cores_class[task], np.inf
-    for g in range(groups.place_group[k], groups.place_group[k + 1]):
-        duration = tasks.work[task] / groups.group_rate[tasks.speed_class[task], g]
-        best = min(best, max(arrival, available.first[c, g]) + duration + back)
-    return best * (1.0 + SLACK)
-
-
-@leaf
-def _note_route(
-    size: Floats,
-    state: LinkState,
-    groups: HostGroups,
-    inputs: TaskInputs,
-    rows: ContendedRows,
-    task: int,
-    row: int,
+    left: int,
 ) -> None:
-    """Note the links and the seconds of the transfers that the best place of a row needs."""
-    network, copies, route = state.network, state.copies, state.transfers.route
-    k = rows.leader[0, row]
-    rows.route_count[row] = -1
-    if k < 0:
-        return
-    place, count = groups.places[k], 0
-    since, seconds = inputs.released[task], 0.0
-    for i in range(inputs.ptr[task], inputs.ptr[task + 1]):
-        item = inputs.item[i]
-        held = held_since(copies, item, place)
-        if held < np.inf:
-            since = max(since, held)
-            continue
-        source, _, finish = _best_source(
-            network, state.links, copies, route, state.transfers.busy, item, size[item], place
-        )
-        number = links_between(network, source, place, route) if finish < np.inf else rows.route.shape[0] + 1
-        if count + number > rows.route.shape[0]:
+    """Update the row with the least key until it is current, FIRST rows at most."""
+    for _ in range(FIRST):
+        row = least_key(ready, left)
+        if not rows.stale[row]:
             return
-        for j in range(number):
-            rows.route[count, row] = route[j]
-            count += 1
-        since = max(since, held_since(copies, item, source))
-        seconds += transfer_seconds(network, source, place, size[item])
-    rows.route_since[row], rows.route_seconds[row], rows.route_count[row] = since, seconds, count
+        update_row(rule, tasks, state, groups, inputs, available, ready, rows, first, row, False)
+        if rule >= CLUSTER_SUFFERAGE:
+            measure_row(rule, groups, ready, row)
 
 
 @leaf
@@ -297,10 +175,12 @@ def update_row(
     rows: ContendedRows,
     first: int,
     row: int,
+    ties: bool,
 ) -> None:
     """Compute the key of a row, with arrivals at the places that can decide about it.
 
-    Afterwards `ready.time` is exact at these places, and a lower bound above what decides at all others.
+    Afterwards `ready.time` is exact at these places, and a lower bound that is not below what decides at all others.
+    With `ties` it is also exact where it is equal to that.
     """
     task = ready.task[first + row]
     places = len(groups.places)
@@ -308,7 +188,7 @@ def update_row(
         rows.exact[k] = False
         _set_times(rule, tasks, groups, inputs, available, rows, task, k, rows.bound[k, row])
     while True:
-        k = _next_place(rule, groups, rows)
+        k = _next_place(rule, groups, rows, ties)
         if k < 0:
             break
         arrival, exact = _arrival(tasks.size, state, groups, inputs, rows, task, k, row)
@@ -316,15 +196,13 @@ def update_row(
         if exact:
             ready.arrival[k, row] = arrival
         _set_times(rule, tasks, groups, inputs, available, rows, task, k, arrival)
-        if not exact and k == _next_place(rule, groups, rows):
+        if not exact and k == _next_place(rule, groups, rows, ties):
             ready.arrival[k, row] = arrival = _booked_arrival(
                 tasks.size, state, groups, inputs, rows, task, k, row
             )
             rows.exact[k] = True
             _set_times(rule, tasks, groups, inputs, available, rows, task, k, arrival)
     _store(rule, groups, ready, rows, row)
-    if rule == MAXMIN:
-        _note_route(tasks.size, state, groups, inputs, rows, task, row)
 
 
 @leaf
@@ -353,7 +231,7 @@ def _set_times(
 
 
 @leaf
-def _next_place(rule: int, groups: HostGroups, rows: ContendedRows) -> int:
+def _next_place(rule: int, groups: HostGroups, rows: ContendedRows, ties: bool) -> int:
     """The place of the least completion time among those that are not exact and can decide about the key; -1: none."""
     time, exact, limit, cluster = rows.time, rows.exact, rows.limit, groups.cluster
     by_cluster = rule >= CLUSTER_SUFFERAGE
@@ -371,7 +249,8 @@ def _next_place(rule: int, groups: HostGroups, rows: ContendedRows) -> int:
     for k in range(len(time)):
         if exact[k] or time[k] == np.inf:
             continue
-        if time[k] <= (limit[cluster[k]] if by_cluster else most) and (chosen < 0 or time[k] < time[chosen]):
+        deciding = limit[cluster[k]] if by_cluster else most
+        if (time[k] < deciding or (ties and time[k] == deciding)) and (chosen < 0 or time[k] < time[chosen]):
             chosen = k
     return chosen
 

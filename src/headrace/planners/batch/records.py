@@ -138,6 +138,8 @@ class ReadyTasks(NamedTuple):
     """Rows for which any place may have changed."""
     reads_moved: Int64s
     """1 for rows that read an item that has just been sent, else 0."""
+    renewed: Int64s
+    """Number of the step before which the key of a row was last renewed on its own (see `renewals`)."""
     steps: Int64s
     """[number of tasks placed]"""
     ordered: Floats
@@ -160,16 +162,6 @@ class ContendedRows(NamedTuple):
     that of its second best, for rules over clusters the best of every cluster."""
     stale: Bools
     """Rows whose key has to be computed again."""
-    route: Int64s
-    """[links, rows] MAXMIN: the links over which missing inputs came to the best place, when last computed,"""
-    route_count: Int64s
-    """[rows] how many these are, or -1 if they are not known,"""
-    route_since: Floats
-    """[rows] from when on the inputs are at their sources, or there,"""
-    route_seconds: Floats
-    """[rows] and how long their transfers take, one after another."""
-    upper: Floats
-    """[rows] scratch space."""
     time: Floats
     next_time: Floats
     exact: Bools
@@ -185,6 +177,8 @@ class SweepMatrix(NamedTuple):
     """The task of each row,"""
     width: Int64s
     """[number of rows], including those of placed tasks that have not been removed yet."""
+    changed: Bools
+    """Places where completion times have changed since their column was updated."""
     send_seconds: Floats
     """[inputs, places, rows] how long an input occupies the link of a place; 0 if it is present, -inf in the first
     entry if no input has to be sent."""
@@ -243,6 +237,8 @@ class Batch(NamedTuple):
     tolerance: float
     """Negative: the best task is next. Otherwise one is drawn among those with keys within this share of the best."""
     seed: int
+    exact: Int64s
+    """Up to how many ready tasks all keys are current, in the first and in later levels (see `renewals`)."""
     groups: HostGroups
     inputs: TaskInputs
     available: Availability
