@@ -120,10 +120,14 @@ def opened_cluster(request: RunRequest) -> Iterator[Cluster]:
         with _remote_cluster(on, request.tls or {}) as joined:
             yield joined
     else:
-        raise UsageError(
-            f"cannot run on {on!r}",
-            hint="use `local`, tls://host:port, tcp://127.0.0.1:port or ssh://hosts.toml",
-        )
+        raise _cannot_run(on)
+
+
+def _cannot_run(on: str) -> UsageError:
+    hint = "use `local`, tls://host:port, tcp://127.0.0.1:port or ssh://hosts.toml"
+    if Path(on).is_file():
+        hint += "; a file that describes the workers is the option `platform`"
+    return UsageError(f"cannot run on {on!r}", hint=hint)
 
 
 def _remote_cluster(on: str, tls: dict[str, Any]) -> Cluster:
