@@ -97,6 +97,10 @@ def test_resources_with_which_workers_were_started(tmp_path: Path) -> None:
         with Client(engine, set_as_default=False) as client:
             (probed,) = Platform.probe(client).hosts
             (about,) = client.scheduler_info()["workers"].values()
+            with pytest.raises(UsageError, match="workers and speeds apply only to local runs"):
+                run(program, on=client, workers=1, record=tmp_path)
+            with pytest.raises(UsageError, match="certificates apply only to clusters"):
+                run(program, on=client, tls={"ca": "ca.pem"}, record=tmp_path)
         assert dict(probed.resources) == {"gpu": 1}
         assert probed.memory == about["memory_limit"]
         with pytest.raises(UsageError, match="the client is closed"):
