@@ -7,16 +7,25 @@ from typing import Annotated
 
 import typer
 
+from headrace.commands.options import number_parser
 from headrace.model.errors import HeadraceError
 from headrace.record import Record
 
 RunArg = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or `last`.", show_default="last")]
 
+_wait = number_parser(float, "--wait", 0)
+
 
 def cancel(
     run_id: RunArg = "last",
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait until it has ended.", min=0)
+        float,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            help="How long to wait until it has ended.",
+            parser=_wait,
+        ),
     ] = 60,
 ) -> None:
     """Ask the process of a run to end it, and wait until it has."""

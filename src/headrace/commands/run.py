@@ -57,6 +57,7 @@ class RunOptions:
         "--scheduler",
         "A name listed by `headrace schedulers`, file.py:Class for your own, or `dask` for no plan.",
         short="-s",
+        metavar="NAME",
         parse=scheduler_name,
         complete=scheduler_names,
     )
