@@ -75,6 +75,15 @@ def test_options_are_listed_once_in_groups(name: str, capsys: pytest.CaptureFixt
     assert shown.index("General options:") > shown.rindex("Output:") if "Output:" in shown else True
 
 
+def test_every_command_that_answers_has_json() -> None:
+    without = {
+        name
+        for name, command in TREE.commands.items()  # type: ignore[attr-defined]
+        if not any("--json" in each.opts for each in command.params)
+    }
+    assert without == {"ui"}
+
+
 def test_groups_of_run(capsys: pytest.CaptureFixture[str]) -> None:
     run_command(["run", "--help"])
     groups = re.findall(r"^(\w[\w ,]+):$", capsys.readouterr().out, re.MULTILINE)
