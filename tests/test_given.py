@@ -292,6 +292,13 @@ def test_ssh_needs_a_file_of_hosts(tmp_path: Path) -> None:
         hr.run(program, on="ssh://", record=tmp_path)
 
 
+def test_a_file_of_workers_is_no_place_to_run(tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text("")
+    with pytest.raises(UsageError, match="a file that describes the workers is the option `platform`"):
+        hr.run(hr.Program("p"), on=str(file), record=tmp_path)
+
+
 def test_a_change_of_a_keyword_is_a_change_of_the_task() -> None:
     def digest(**kwargs: Any) -> str:
         program = hr.Program()

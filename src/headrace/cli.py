@@ -112,9 +112,10 @@ def run_command(args: Sequence[str]) -> int:
     """Run a command in this process; returns its exit code and raises its errors."""
     words, chosen = _chosen(args)
     command: Any = typer.main.get_command(assemble(*chosen))
-    where, settings = ("", {}) if COMPLETING in os.environ else find_config()
     console.set_level()
-    if not settings or not chosen or chosen[0] not in COMMANDS:
+    named = COMPLETING not in os.environ and bool(chosen) and chosen[0] in COMMANDS
+    where, settings = find_config() if named else ("", {})
+    if not settings:
         return command.main(words, prog_name=NAME, standalone_mode=False) or 0
     name, options = chosen[0], _options(command, chosen[0])
     defaults = {name: defaults_from(settings, where, name, options, COMMANDS)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from headrace.model.arguments import checked_path
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.network import build_network
 from headrace.model.platform import Platform
@@ -78,17 +79,18 @@ def steering(
     >>> with steering(client):  # doctest: +SKIP
     ...     total = array.sum().compute()
     """
-    _check(client, platform, scheduler)
+    mode = _checked(client, platform, scheduler)
+    given = None if record is None else Path(checked_path(record, "folder of the record"))
     from headrace.record import Record
 
     with ExitStack() as stack:
         book, problem = None, ""
         if learn:
             try:
-                book = stack.enter_context(Record.open(None if record is None else Path(record)))
+                book = stack.enter_context(Record.open(given))
             except (HeadraceError, OSError) as error:
                 problem = f"run times are neither used nor kept: {error}"
-        found = _enter(client, platform, scheduler, book)
+        found = _enter(client, platform, mode, book)
         try:
             yield found.steered
         finally:
@@ -98,21 +100,23 @@ def steering(
         warnings.warn(found.steered.error, SteeringWarning, stacklevel=3)
 
 
-def _check(client: Any, platform: object, scheduler: str) -> None:
+def _checked(client: Any, platform: object, scheduler: object) -> str:
+    """The scheduler's name; raises an error if an argument is of no use."""
     from distributed import Client
+
+    from headrace.runtime.clients import require_connected
 
     if not isinstance(client, Client):
         raise UsageError(f"{client!r} is not a Dask client", hint="give a distributed.Client")
-    if client.asynchronous:
-        raise UsageError(
-            "the client is asynchronous", where="steering", hint="use Client(..., asynchronous=False)"
-        )
+    require_connected(client)
     if not isinstance(platform, Platform | str | Path | None):
         raise UsageError(
             f"platform is {platform!r}", where="steering", hint="give a Platform, its file, or nothing"
         )
-    if scheduler not in ("auto", "dask"):
+    name = scheduler.lower() if isinstance(scheduler, str) else ""
+    if name not in ("auto", "dask"):
         raise UsageError(f"scheduler is {scheduler!r}", where="steering", hint="use auto or dask")
+    return name
 
 
 @dataclass
@@ -134,11 +138,14 @@ def _enter(
     except Exception as error:  # as below, but nobody's platform is to blame
         _not_steered(session, str(error))
         return session
-    from headrace.runtime.dask_steering import AlreadySteered, SteeringPlugin
+    from headrace.runtime.dask_steering import AlreadySteered, SteeringPlugin, steering_clients
 
     try:
         from headrace.record.steering_rows import steered_rows
 
+        # Asked first, since the scheduler would log the plugin's exception with a traceback.
+        if others := client.run_on_scheduler(steering_clients):
+            raise AlreadySteered(others)
         workers = _workers(client, platform)
         known = session.steered.platform = _known(session, client, workers, platform, book)
         at = {worker.name: worker.address for worker in workers}
@@ -157,7 +164,7 @@ def _enter(
         _not_steered(session, str(error))
     except AlreadySteered as other:
         _not_steered(session, "another client already steers this cluster")
-        if other.args == (client.id,):
+        if client.id in other.args[0]:
             session.steered.error = (
                 "this client already steers this cluster: the outer block places the tasks"
             )

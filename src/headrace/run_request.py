@@ -82,7 +82,10 @@ def run_request(*, rules: Rules | None = None, **given: Any) -> RunRequest:
     if isinstance(scheduler, str):
         given["scheduler"] = registered_name(scheduler)
     given["workers"] = checked_workers(given.get("workers"))
-    return RunRequest(rules=_rules(rules), **given)
+    request = RunRequest(rules=_rules(rules), **given)
+    if request.on != "local":
+        _refuse_settings_of_local_workers(request)
+    return request
 
 
 def _rules(given: Rules | None) -> RuleSet | None:
@@ -115,15 +118,26 @@ def opened_cluster(request: RunRequest) -> Iterator[Cluster]:
         with join_workers(spawned, meanwhile=lambda: _warm_up(request.scheduler)) as opened:
             yield opened
     elif "://" in on:
-        if request.workers is not None or request.speeds is not None:
-            raise UsageError("workers and speeds apply only to local runs", where=on, hint="leave them out")
         with _remote_cluster(on, request.tls or {}) as joined:
             yield joined
     else:
-        raise UsageError(
-            f"cannot run on {on!r}",
-            hint="use `local`, tls://host:port, tcp://127.0.0.1:port or ssh://hosts.toml",
-        )
+        raise _cannot_run(on)
+
+
+def _refuse_settings_of_local_workers(request: RunRequest) -> None:
+    where = request.on if isinstance(request.on, str) else ""
+    if request.workers is not None or request.speeds is not None:
+        raise UsageError("workers and speeds apply only to local runs", where=where, hint="leave them out")
+    if request.tls and not where:
+        hint = "give them to the distributed.Client"
+        raise UsageError("certificates apply only to clusters that are named by their address", hint=hint)
+
+
+def _cannot_run(on: str) -> UsageError:
+    hint = "use `local`, tls://host:port, tcp://127.0.0.1:port or ssh://hosts.toml"
+    if Path(on).is_file():
+        hint += "; a file that describes the workers is the option `platform`"
+    return UsageError(f"cannot run on {on!r}", hint=hint)
 
 
 def _remote_cluster(on: str, tls: dict[str, Any]) -> Cluster:

@@ -75,6 +75,15 @@ def test_options_are_listed_once_in_groups(name: str, capsys: pytest.CaptureFixt
     assert shown.index("General options:") > shown.rindex("Output:") if "Output:" in shown else True
 
 
+def test_every_command_that_answers_has_json() -> None:
+    without = {
+        name
+        for name, command in TREE.commands.items()  # type: ignore[attr-defined]
+        if not any("--json" in each.opts for each in command.params)
+    }
+    assert without == {"ui"}
+
+
 def test_groups_of_run(capsys: pytest.CaptureFixture[str]) -> None:
     run_command(["run", "--help"])
     groups = re.findall(r"^(\w[\w ,]+):$", capsys.readouterr().out, re.MULTILINE)
@@ -83,6 +92,36 @@ def test_groups_of_run(capsys: pytest.CaptureFixture[str]) -> None:
         "Certificates",
         "Output", "General options",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("plan", "headrace plan: missing argument 'PROGRAM' (try: headrace plan --help)"),
+        ("plan a.json --time", "headrace plan: option '--time' requires an argument (try: headrace plan --help)"),
+        ("warmup --workers 0", "headrace warmup: --workers is '0' (try: a whole number of at least 1)"),
+        ("cancel --wait x", "headrace cancel: --wait is 'x' (try: a number of at least 0)"),
+        ("logs last --attempt 1.5", "headrace logs: --attempt is '1.5' (try: a whole number of at least 1)"),
+        ("campaign c.toml --workers=-1", "headrace campaign: --workers is '-1' (try: a whole number of at least 1)"),
+        ("reproduce figure-11 --seeds x", "headrace reproduce: --seeds is 'x' (try: a whole number of at least 1)"),
+        ("certificates tls --days 0", "headrace certificates: --days is '0' (try: a whole number of at least 1)"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_names_the_command_and_the_value(line: str, says: str, folder: Path) -> None:
+    done = headrace(*line.split(), cwd=folder)
+    assert (done.code, done.err) == (2, f"error: {says}\n")
+
+
+def test_a_broken_settings_file_does_not_stop_help(folder: Path) -> None:
+    (folder / "headrace.toml").write_text("x = [")
+    assert headrace("--version", cwd=folder).code == 0
+    assert headrace("--help", cwd=folder).code == 0
+    assert headrace("schedulers", cwd=folder).code == 2
+
+
+def test_defaults_of_times_have_a_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    run_command(["run", "--help"])
+    assert "[default: 20 s]" in capsys.readouterr().out
 
 
 def test_names_in_any_case(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,6 +60,8 @@ def test_a_plan_with_its_rules(capsys: pytest.CaptureFixture[str]):
     capsys.readouterr()
     run_command(["report", "p.plan.json", "-o", "page.html"])
     assert capsys.readouterr().out == "page: page.html\n"
+    run_command(["report", "p.plan.json", "-o", "page.html", "--json"])
+    assert json.loads(capsys.readouterr().out) == {"source": "p.plan.json", "page": "page.html"}
     assert "<h2>Rules</h2>" in Path("page.html").read_text()
     assert {"one", "two"} <= set(data_in("page.html")["names"])
 

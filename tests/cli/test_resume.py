@@ -111,9 +111,9 @@ def test_a_cancelled_run_is_stopped_and_can_be_resumed(tmp_path):
     assert (none.code, none.out, none.err) == (0, "", "no runs yet\n")
     process = start(place(tmp_path, hold=True), *FAST)
     assert headrace("resume", cwd=tmp_path).err.count("is running") == 1
-    ended = headrace("cancel", "last", cwd=tmp_path)
+    ended = headrace("cancel", "last", "--json", cwd=tmp_path)
     assert ended.code == 0, ended.err
-    assert ended.out.strip().endswith(": stopped")
+    assert json.loads(ended.out)["status"] == "stopped"
     assert "headrace resume" in ended.err
     _, err = process.communicate(timeout=60)
     assert (process.returncode, "cancelled" in err) == (130, True)

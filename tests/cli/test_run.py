@@ -115,6 +115,7 @@ def test_a_failing_task_shows_its_error_and_keeps_other_results(tmp_path: Path) 
     assert "the lens is dirty" in ended.err
     assert "polish" in ended.err
     assert "in bad" in ended.err, "the traceback"
+    assert "difference" not in ended.out, "of a part of the program, this says nothing"
     assert (tmp_path / "good.txt").read_text() == "kept"
     assert not (tmp_path / "never.txt").exists()
     listed = json.loads(headrace("runs", "--json", cwd=tmp_path).out)["rows"]

@@ -103,3 +103,22 @@ def test_without_a_plan_the_split_alone():
     assert found.text() == "compute 5 s"
     assert found.facts()["planned"] is None
     assert deviations(None, [], program.graph, LAB) is None
+
+
+@pytest.mark.parametrize(("sent", "link", "maker"), [(5.0, 1.0, "late"), (5.5, 4.0, "early")])
+def test_an_item_that_waited_for_another_one(sent: float, link: float, maker: str):
+    """An online scheduler sends inputs when the last one is made; a later start means that the link was busy."""
+    program = hr.Program()
+    items = [program.task(None, name=name, work=2.0, outputs={name[0]: 1e6}) for name in ("early", "late")]
+    program.task(None, name="end", inputs=items, work=1.0)
+    events = [
+        TaskFinished(2.0, "early", "h1", 0.0),
+        TaskFinished(5.0, "late", "h0", 3.0),
+        DataMoved(6.0, "e", "h1", "h0", sent, 1e6),
+        TaskFinished(7.0, "end", "h0", 6.0),
+    ]
+    found = deviations(None, events, program.graph, LAB)
+    assert found is not None
+    assert found.path == ("end", maker)
+    assert found.happened.link == pytest.approx(link)
+    assert found.happened.total == pytest.approx(7.0)

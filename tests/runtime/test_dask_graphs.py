@@ -68,6 +68,52 @@ def test_arrays_and_bags(cluster, tmp_path):
         assert [int(value) for value in done.results.values()] == [expected]
 
 
+def frame_of_numbers():
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    return dd.from_pandas(pd.DataFrame({"a": [k % 3 for k in range(30)], "b": range(30)}), npartitions=3)
+
+
+def test_shuffles_do_not_leave_the_graph(cluster, tmp_path):
+    # With a client, Dask would choose P2P, whose tasks do not work under other keys.
+    joined = frame_of_numbers().shuffle("a").map_partitions(len).sum()
+    done = hr.run(hr.Program.from_dask(joined), on=cluster.client, record=tmp_path, output=tmp_path)
+    assert done.failure is None
+    assert [int(value) for value in done.results.values()] == [30]
+
+
+def test_chosen_p2p_shuffles_are_refused(cluster):
+    da = pytest.importorskip("dask.array")
+    array = da.ones((8, 8), chunks=(8, 2)).rechunk((2, 8), method="p2p")
+    for collection in (array, frame_of_numbers().shuffle("a", shuffle_method="p2p")):
+        with pytest.raises(UsageError, match="belongs to a P2P shuffle"):
+            hr.Program.from_dask(collection)
+
+
+def test_futures_and_persisted_data_become_inputs(cluster, tmp_path):
+    da = pytest.importorskip("dask.array")
+    from dask import delayed
+
+    future = cluster.client.submit(inc, 5)
+    with cluster.client.as_current():
+        persisted = da.arange(10, chunks=4).persist()
+        programs = [
+            hr.Program.from_dask(delayed(total)(future, delayed(inc)(1), future)),
+            hr.Program.from_dask(persisted.sum()),
+        ]
+    assert [len(program.inputs()) for program in programs] == [1, 3]
+    for program, expected in zip(programs, (14, 45), strict=True):
+        done = hr.run(program, on=cluster.client, record=tmp_path, output=tmp_path)
+        assert [int(value) for value in done.results.values()] == [expected]
+
+
+def test_futures_of_another_client(cluster):
+    from dask import delayed
+
+    later = delayed(inc)(cluster.client.submit(inc, 5))
+    with pytest.raises(UsageError, match="the current client does not hold it"):
+        hr.Program.from_dask(later)
+
+
 def test_a_key_read_twice_under_two_names(cluster, tmp_path):
     from dask import delayed
 
@@ -79,9 +125,12 @@ def test_a_key_read_twice_under_two_names(cluster, tmp_path):
 
 
 def test_what_is_no_collection():
-    with pytest.raises(UsageError, match="not a Dask collection"):
+    with pytest.raises(UsageError, match="the Dask collection is 5, an int"):
         hr.Program.from_dask(5)
     from dask import delayed
+
+    with pytest.raises(UsageError, match=r"give dask.delayed\(\[one, another\]\)"):
+        hr.Program.from_dask([delayed(inc)(1)])
 
     with pytest.raises(UsageError, match="from_dask"):
         hr.plan(delayed(inc)(1), "local")

@@ -84,7 +84,7 @@ def test_the_engine_alone_does_not_know_where_tasks_fit(wide: Cluster, tmp_path:
 @pytest.mark.slow
 def test_resources_with_which_workers_were_started(tmp_path: Path) -> None:
     """Without a described platform, a worker has what `dask worker --resources` says."""
-    from distributed import LocalCluster
+    from distributed import Client, LocalCluster
 
     with LocalCluster(
         n_workers=1, threads_per_worker=3, processes=True, dashboard_address=None, resources={"gpu": 1}
@@ -94,3 +94,16 @@ def test_resources_with_which_workers_were_started(tmp_path: Path) -> None:
         assert done.failure is None
         (host,) = {e.host for e in done.outcome.events if isinstance(e, TaskFinished)}
         assert most_at_once(program, done.outcome.events, host, "gpu") == 1
+        with Client(engine, set_as_default=False) as client:
+            (probed,) = Platform.probe(client).hosts
+            (about,) = client.scheduler_info()["workers"].values()
+            with pytest.raises(UsageError, match="workers and speeds apply only to local runs"):
+                run(program, on=client, workers=1, record=tmp_path)
+            with pytest.raises(UsageError, match="certificates apply only to clusters"):
+                run(program, on=client, tls={"ca": "ca.pem"}, record=tmp_path)
+        assert dict(probed.resources) == {"gpu": 1}
+        assert probed.memory == about["memory_limit"]
+        with pytest.raises(UsageError, match="the client is closed"):
+            Platform.probe(client)
+        with pytest.raises(UsageError, match="the client is closed"):
+            run(program, on=client, record=tmp_path)

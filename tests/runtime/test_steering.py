@@ -250,7 +250,7 @@ def test_a_seceded_task_does_not_keep_its_worker_busy(unequal, tmp_path):
 
 def test_only_observe(unequal, tmp_path):
     scheduler = scheduler_of(unequal)
-    with steering(unequal.client, scheduler="dask", record=tmp_path):
+    with steering(unequal.client, scheduler="Dask", record=tmp_path):
         assert scheduler._TRANSITIONS_TABLE is type(scheduler)._TRANSITIONS_TABLE
         assert unequal.client.submit(double, 21, pure=False).result() == 42
     with Record.open(tmp_path) as book:
@@ -373,7 +373,7 @@ def test_errors_of_tasks_arrive_and_retries_work(unequal, tmp_path):
         assert futures[1].result() == 2
 
 
-def test_another_client_works_beside(unequal, tmp_path):
+def test_another_client_works_beside(unequal, tmp_path, caplog):
     from distributed import Client
 
     client = unequal.client
@@ -395,6 +395,7 @@ def test_another_client_works_beside(unequal, tmp_path):
         )
         with told, steering(client, record=tmp_path):
             assert client.submit(double, 6).result() == 12
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.slow
@@ -428,6 +429,8 @@ def test_wrong_use(unequal, tmp_path):
     with pytest.raises(UsageError, match="not a Dask client"), steering("tcp://1.2.3.4:1"):
         pass
     with pytest.raises(UsageError, match="scheduler is 'heft'"), steering(unequal.client, scheduler="heft"):
+        pass
+    with pytest.raises(UsageError, match="folder of the record is 3"), steering(unequal.client, record=3):
         pass
     with pytest.raises(BadPlatform), steering(unequal.client, Platform.pairwise([1.0], bandwidth=1.0)):
         pass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
-from headrace.commands.options import JsonOption, PlotOption
+from headrace.commands.options import JsonOption, PlotOption, ProcessesOption
 from headrace.model.units import show_size, show_time
 from headrace.report.table_files import require_table, write_table
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 def campaign(
     file: Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="Campaign TOML: what to combine.")],
-    workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of processes.", show_default="one per core")
-    ] = None,
+    workers: ProcessesOption = None,
     plot: PlotOption = None,
     output: Annotated[
         Path | None,

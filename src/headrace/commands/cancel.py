@@ -7,17 +7,28 @@ from typing import Annotated
 
 import typer
 
+from headrace.commands.console import print_json
+from headrace.commands.options import JsonOption, number_parser
 from headrace.model.errors import HeadraceError
 from headrace.record import Record
 
 RunArg = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or `last`.", show_default="last")]
 
+_wait = number_parser(float, "--wait", 0)
+
 
 def cancel(
     run_id: RunArg = "last",
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait until it has ended.", min=0)
+        float,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            help="How long to wait until it has ended.",
+            parser=_wait,
+        ),
     ] = 60,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask the process of a run to end it, and wait until it has."""
     with Record.open() as record:
@@ -29,7 +40,10 @@ def cancel(
             with Record.open(record.folder) as fresh:
                 status = fresh.run(run).status
             if status != "running":
-                typer.echo(f"run {run}: {status}")
+                if as_json:
+                    print_json({"run": run, "status": status})
+                else:
+                    typer.echo(f"run {run}: {status}")
                 if status != "done":
                     typer.echo(f"to continue from what is committed: headrace resume {run}", err=True)
                 return

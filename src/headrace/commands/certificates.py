@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from headrace.commands.console import print_json, print_table
-from headrace.commands.options import JsonOption
+from headrace.commands.options import JsonOption, number_parser
 from headrace.runtime.certificates import write_certificates
+
+_days = number_parser(int, "--days", 1)
 
 
 def certificates(
@@ -17,7 +19,8 @@ def certificates(
         Path, typer.Argument(metavar="FOLDER", help="A new folder for the files.", show_default=False)
     ],
     days: Annotated[
-        int, typer.Option("--days", metavar="DAYS", help="How long they are valid.", min=1, max=36500)
+        int,
+        typer.Option("--days", metavar="DAYS", help="How long they are valid.", parser=_days),
     ] = 365,
     name: Annotated[
         str, typer.Option("--name", metavar="NAME", help="Name of the certificate authority.")

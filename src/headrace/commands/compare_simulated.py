@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.commands.console import print_json, print_table
 from headrace.commands.dataclass_options import option
+from headrace.commands.simulate_options import changed_options
 from headrace.commands.simulate_runs import RunOnce
 from headrace.experiment.paired import PairedRuns, compare_paired
 from headrace.experiment.repeat import Makespans, repeat
@@ -44,7 +45,8 @@ class SimulatedComparison:
     def require_fitting(self, schedulers: Sequence[str], planning: bool) -> None:
         """Refuse options that have no effect; `planning`: whether there are options of plans alone."""
         if not self.simulate and self != SimulatedComparison():
-            raise UsageError("these options are about simulations", hint="add --simulate")
+            names = ", ".join(changed_options(self))
+            raise UsageError(f"without --simulate, nothing is simulated: {names}", hint="add --simulate")
         if self.paired and len(schedulers) != 2:
             raise UsageError(
                 f"--paired compares two schedulers, not {len(schedulers)}", hint="--schedulers heft,minmin"

@@ -26,6 +26,8 @@ import typer
 from headrace.commands.general_options import group_of
 from headrace.model.errors import UsageError
 
+TIME = "TIME"
+"""The metavar of times that may have a unit."""
 METAVARS = {int: "INTEGER", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
@@ -118,7 +120,8 @@ class Option:
             )
         else:
             optional = default is None
-            kind, default = (str | None, None) if optional else (str, as_text(default))
+            unit = " s" if metadata.get("metavar") == TIME else ""
+            kind, default = (str | None, None) if optional else (str, as_text(default) + unit)
         info = typer.Option(
             *names,
             help=metadata["help"],

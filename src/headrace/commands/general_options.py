@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from headrace.commands import console
+from headrace.model.errors import HeadraceError
 
 GENERAL = "General options"
 OUTPUT = "Output"
@@ -100,6 +101,17 @@ def with_general_options(function: Callable[..., None]) -> Callable[..., None]:
 
 class GroupedCommand(TyperCommand):
     """A command whose help lists options in groups, and arguments by their names alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line; every error names this command."""
+        try:
+            return list(super().parse_args(ctx, args))
+        except HeadraceError as error:
+            raise error.at(ctx.command_path) from None
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:  # the parser of options does not know the command
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         levels = [name for name in ("quiet", "verbose") if ctx.params.get(name)]

@@ -10,13 +10,15 @@ from typing import Annotated
 import typer
 
 from headrace.commands.console import print_json, print_table
-from headrace.commands.options import JsonOption
+from headrace.commands.options import JsonOption, number_parser
 from headrace.model.errors import UsageError
 from headrace.model.units import show_size
 from headrace.record import Record
 from headrace.runtime.task_logs import LogFile, all_logs, find_logs
 
 _POLL_SECONDS = 0.3
+
+_attempt = number_parser(int, "--attempt", 1)
 
 
 def logs(
@@ -29,7 +31,13 @@ def logs(
     ] = None,
     attempt: Annotated[
         int | None,
-        typer.Option("--attempt", metavar="N", help="Only this attempt.", min=1, show_default="all"),
+        typer.Option(
+            "--attempt",
+            metavar="N",
+            help="Only this attempt.",
+            parser=_attempt,
+            show_default="all",
+        ),
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep printing while the run lasts.")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headrace.commands.console import progress
-from headrace.commands.dataclass_options import option
+from headrace.commands.dataclass_options import option, parse_value
 from headrace.commands.names import complete_scheduler, scheduler_name
 
 if TYPE_CHECKING:
@@ -47,6 +48,33 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 RulesOption = Annotated[
     Path | None,
     typer.Option("--rules", metavar="FILE", help="Keep the rules of this file.", show_default="no rules"),
+]
+
+
+def number_parser(kind: type, name: str, least: float) -> Callable[[str], Any]:
+    """The `parser` of an option that takes numbers from `least`: its errors name the value, as those of other options.
+
+    >>> number_parser(int, "--workers", 1)("0")
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: --workers is '0' (try: a whole number of at least 1)
+    """
+
+    def parse(text: str) -> Any:
+        return parse_value(kind, text, name=name, least=least)
+
+    return parse
+
+
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        parser=number_parser(int, "--workers", 1),
+        metavar="N",
+        help="Number of processes.",
+        show_default="one per core",
+    ),
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the results as SVG.")]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.commands.console import progress, require_outputs, results_beside
+from headrace.commands.console import print_json, progress, require_outputs, results_beside
+from headrace.commands.options import JsonOption
 from headrace.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def report(
         str | None,
         typer.Option("--on", metavar="PLATFORM", help="Of a plan.", show_default="the one in the plan file"),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the page and say where it is."""
     from headrace.formats.files import encode_text, write_file
@@ -47,7 +49,10 @@ def report(
         text = _plan_page(source, program, on) if Path(source).is_file() else _run_page(source)
     write_file(output, encode_text(text, str(output)))
     with results_beside(output):
-        typer.echo(f"page: {output}")
+        if as_json:
+            print_json({"source": source, "page": str(output)})
+        else:
+            typer.echo(f"page: {output}")
 
 
 def _plan_page(path: str, program: str | None, on: str | None) -> str:

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
-from headrace.commands.options import JsonOption, PlotOption
+from headrace.commands.options import JsonOption, PlotOption, number_parser
 from headrace.model.errors import UsageError
 from headrace.report.curves import write_curves
 from headrace.reproductions import FIGURES, Ask, Cell, Reproduction
 from headrace.reproductions import reproduce as reproduce_named
+
+_seeds = number_parser(int, "--seeds", 1)
 
 
 def reproduce(
@@ -23,7 +25,12 @@ def reproduce(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Seeds per cell.", show_default="depends on the figure"),
+        typer.Option(
+            parser=_seeds,
+            metavar="N",
+            help="Seeds per cell.",
+            show_default="depends on the figure",
+        ),
     ] = None,
     real: Annotated[
         bool, typer.Option("--real", help="For lpsched: on real processes with emulated hosts.")

@@ -54,6 +54,7 @@ class ResumeOptions:
         "--scheduler",
         "As for `headrace run`.",
         short="-s",
+        metavar="NAME",
         parse=scheduler_name,
         complete=scheduler_names,
         default_text="as before",

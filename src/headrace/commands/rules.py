@@ -23,7 +23,7 @@ class Shown:
 def rules(shown: Shown, as_json: JsonOption = False) -> None:
     """Print the default rules, or the attributes of the relations that rules speak of."""
     if shown.default == shown.attributes:
-        raise UsageError("nothing to print, or too much", hint="headrace rules --default or --attributes")
+        raise UsageError("give either --default or --attributes", hint="headrace rules --default")
     if shown.default:
         _print_default(as_json)
     else:

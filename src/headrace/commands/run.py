@@ -57,6 +57,7 @@ class RunOptions:
         "--scheduler",
         "A name listed by `headrace schedulers`, file.py:Class for your own, or `dask` for no plan.",
         short="-s",
+        metavar="NAME",
         parse=scheduler_name,
         complete=scheduler_names,
     )
@@ -313,7 +314,7 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
         rows.append(["planned", show_time(done.plan.makespan)])
     if done.bound is not None:
         rows.append(["lower bound", f"{show_time(done.bound)}, with run times as measured"])
-    if done.deviations is not None:
+    if done.deviations is not None and done.failure is None:  # of a part, the time says nothing
         rows.append(["difference" if done.plan is not None else "time spent", done.deviations.text()])
     if done.sources is not None:
         rows.append(["run times", done.sources.run_times])

@@ -43,6 +43,7 @@ class RunFilters:
         "--scheduler",
         "Only runs under this scheduler.",
         short="-s",
+        metavar="NAME",
         parse=scheduler_name,
         complete=scheduler_names,
         default_text="any",

@@ -27,6 +27,7 @@ class SimulateSource:
         "--scheduler",
         "A name listed by `headrace schedulers`, or file.py:Class for your own.",
         short="-s",
+        metavar="NAME",
         parse=scheduler_name,
         complete=scheduler_names,
     )

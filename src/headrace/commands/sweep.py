@@ -67,6 +67,7 @@ class SweepOptions:
         "--scheduler",
         "A name listed by `headrace schedulers`, or file.py:Class.",
         short="-s",
+        metavar="NAME",
         parse=scheduler_name,
         complete=scheduler_names,
     )

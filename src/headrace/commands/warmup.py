@@ -19,14 +19,14 @@ from dataclasses import asdict, dataclass
 from io import StringIO
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from headrace.arrays.clock import compile_seconds
 from headrace.arrays.source_digest import ROOT, package_digest
 from headrace.commands.console import print_json, print_table
-from headrace.commands.options import JsonOption
+from headrace.commands.options import JsonOption, ProcessesOption
 from headrace.commands.warmup_workloads import WORKLOADS, Workload, write_inputs
 from headrace.model.errors import HeadraceError
 
@@ -220,9 +220,7 @@ def _progress() -> Iterator[Any]:
 
 
 def warmup(
-    workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of processes.", show_default="one per core")
-    ] = None,
+    workers: ProcessesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compile what is not in the cache yet, and say what that was."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.formats.graph_program import GraphEdge, GraphNode, edge_values, node_values, program_of_graph
+from headrace.model.arguments import wrong_argument
 from headrace.model.errors import BadProgram, UsageError
 from headrace.model.program import Program
 
@@ -15,9 +16,7 @@ def program_from_networkx(graph: Any, name: str | None = None) -> Program:
     Nodes that are not texts are named by their `str`.
     """
     if not hasattr(graph, "is_directed") or not hasattr(graph, "edges"):
-        raise UsageError(
-            f"a {type(graph).__name__} is not a graph of networkx", hint="give a networkx.DiGraph"
-        )
+        raise wrong_argument("graph", graph, "give a networkx.DiGraph")
     if not graph.is_directed():
         raise BadProgram("the graph has no directions", hint="give a networkx.DiGraph")
     names = {node: node if isinstance(node, str) else str(node) for node in graph.nodes}

@@ -151,7 +151,9 @@ class _Reader:
         zone = Zone(_required(element, "id"), element.get("routing", "Full"))
         if zone.routing not in ("Full", "Floyd", "Dijkstra", "DijkstraCache", "None"):
             raise BadPlatform(
-                f"routing {zone.routing!r} is not read", where=f"zone {zone.id!r}", hint="use Full or Floyd"
+                f"routing {zone.routing!r} is not read",
+                where=f"zone {zone.id!r}",
+                hint="use Full, Floyd or Dijkstra",
             )
         self.refuse_others(
             element,

@@ -95,7 +95,7 @@ def plan_keeping(record: Record, older_than: float | None, most_bytes: float | N
     used least recently: values that are no results first.
     """
     if older_than is None and most_bytes is None:
-        raise UsageError("nothing is said about what to keep", hint="give --older-than 30d or --size 50GB")
+        raise UsageError("neither an age nor a size is given", hint="give --older-than 30d or --size 50GB")
     values = stored_values(record)
     now = time.time()
     gone: list[Stored] = []

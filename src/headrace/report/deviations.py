@@ -99,6 +99,10 @@ class Deviations:
         )
 
 
+_JUST = 0.05
+"""An item is sent just after another was made if it had waited 20 times as long before that."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Execution:
     host: str
@@ -233,25 +237,46 @@ def _split(
     return Split(**walk.seconds), path
 
 
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """An item that a task read: when it was made, sent to the task's host, and there."""
+
+    there: float = 0.0
+    made: float = 0.0
+    sent: float | None = None
+    maker: str | None = None
+
+
+def _input_of(history: _History, graph: Graph, item: int, run: _Execution) -> _Input:
+    name, producer = graph.item_names[item], int(graph.producer[item])
+    maker = None if producer < 0 else graph.task_names[producer]
+    made = None if maker is None else history.ended(maker, run.start)
+    finish = 0.0 if made is None else made.finish
+    arrival = history.arrived(name, run.host, run.start)
+    if arrival is None or (made is not None and made.host == run.host):
+        return _Input(finish, finish, None, maker)
+    return _Input(arrival[0], min(finish, arrival[0]), arrival[1], maker)
+
+
+def _sent_for(last: _Input, inputs: list[_Input]) -> _Input:
+    """The input that the last one waited for: one that was made just before it was sent, or else itself.
+
+    Schedulers that decide while the program runs send inputs when the last of them has been made.
+    """
+    latest = max(inputs, key=lambda each: each.made, default=last)
+    if last.sent is None or not last.made < latest.made <= last.sent:
+        return last
+    return latest if last.sent - latest.made <= _JUST * (last.sent - last.made) else last
+
+
 def _waited_for(
     history: _History, graph: Graph, walk: _Walk, task: int, run: _Execution, planned_host: str | None
 ) -> str | None:
     """Book the time until a task's last input was there, and its transfer; return the task that made that input."""
-    ready, began, maker = 0.0, 0.0, None
-    for item in graph.reads_of(task).tolist():
-        name = graph.item_names[item]
-        arrival = history.arrived(name, run.host, run.start)
-        producer = int(graph.producer[item])
-        made = history.ended(graph.task_names[producer], run.start) if producer >= 0 else None
-        if made is not None and made.host == run.host:
-            there, since = made.finish, made.finish
-        elif arrival is not None:
-            there, since = arrival[0], 0.0 if made is None else min(made.finish, arrival[0])
-        else:
-            there = since = 0.0 if made is None else made.finish
-        if there > ready or (there == ready and maker is None):
-            ready, began = there, since
-            maker = None if producer < 0 else graph.task_names[producer]
+    inputs = [_input_of(history, graph, item, run) for item in graph.reads_of(task).tolist()]
+    last = max(inputs, key=lambda each: (each.there, each.maker is not None), default=_Input())
+    ready, since = last.there, _sent_for(last, inputs)
+    began, maker = since.made, since.maker
     gone = history.left.get(planned_host or "")
     if gone is not None and planned_host != run.host and gone < walk.at:
         walk.back_to(max(ready, gone), "fault")

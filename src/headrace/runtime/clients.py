@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.model.arguments import wrong_argument
+from headrace.model.errors import UsageError
 
 
 def is_client(given: Any) -> bool:
@@ -13,6 +14,14 @@ def is_client(given: Any) -> bool:
     False
     """
     return any(base.__module__ == "distributed.client" for base in type(given).__mro__)
+
+
+def require_connected(client: Any) -> None:
+    """Raise an error if a client has been closed, or is asynchronous."""
+    if client.asynchronous:
+        raise UsageError("the client is asynchronous", hint="use Client(..., asynchronous=False)")
+    if client.status in ("closing", "closed"):
+        raise UsageError("the client is closed", hint="connect a new distributed.Client")
 
 
 def require_cluster(given: Any) -> None:

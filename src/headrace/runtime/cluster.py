@@ -16,6 +16,7 @@ from headrace.model.events import Event
 from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.runtime.clients import require_connected
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
 from headrace.runtime.installed import require_headrace
@@ -268,8 +269,7 @@ def connect(
 
 def over_client(client: Any) -> Cluster:
     """The cluster of a connected `distributed.Client`, which stays open; the speed of every worker is measured."""
-    if client.asynchronous:
-        raise UsageError("the client is asynchronous", hint="use Client(..., asynchronous=False)")
+    require_connected(client)
     return Cluster(client, _measured_platform(client, client.scheduler.address, None), links_assumed=True)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
+from headrace.model.arguments import wrong_argument
 from headrace.model.errors import BadProgram, TaskFailed, UsageError
 from headrace.model.program import Command, Program, Task
 
@@ -52,7 +54,7 @@ def program_from_dask(collection: Any, name: str = "dask") -> Program:
 
     The result is what `collection.compute()` returns. Graphs are optimized as Dask does before it computes them.
     `dask.annotate(resources={"GPU": 1, "MEMORY": 2e9})` becomes what tasks need of their hosts; other annotations are
-    ignored.
+    ignored. Persisted data and futures that the collection uses become inputs: their values are fetched.
     """
     from dask._task_spec import Alias, DataNode
     from dask.core import toposort
@@ -62,8 +64,8 @@ def program_from_dask(collection: Any, name: str = "dask") -> Program:
     reads = {key: tuple(sorted(node.dependencies, key=str)) for key, node in graph.items()}
     names = _names(graph)
     program = Program(name)
-    items: dict[Any, Any] = {}
-    for key in toposort({key: list(of) for key, of in reads.items()}):
+    items: dict[Any, Any] = _fetched(program, {read for of in reads.values() for read in of} - set(graph))
+    for key in toposort({key: [read for read in of if read in graph] for key, of in reads.items()}):
         node = graph[key]
         if isinstance(node, Alias):
             items[key] = items[node.target]
@@ -90,6 +92,28 @@ def program_from_dask(collection: Any, name: str = "dask") -> Program:
     return program
 
 
+def _fetched(program: Program, keys: AbstractSet[Any]) -> dict[Any, Any]:
+    """Inputs for the keys that are not in the graph, with their values: futures of the current client."""
+    if not keys:
+        return {}
+    from distributed import Future, default_client
+
+    ordered = sorted(keys, key=str)
+    try:
+        client = default_client()
+    except ValueError:  # there is none
+        client = None
+    for key in ordered:
+        if client is None or key not in client.futures:
+            raise UsageError(
+                f"{str(key)!r} is a future or persisted data, and the current client does not hold it",
+                where=program.name,
+                hint="keep the client that computed it open, and make it the current one: with client.as_current()",
+            )
+    values = client.gather([Future(key, client) for key in ordered])
+    return {key: program.input(str(key), value=value) for key, value in zip(ordered, values, strict=True)}
+
+
 def _copied(program: Program, items: Mapping[Any, Any], read: Any, names: Mapping[Any, str]) -> Any:
     return program.task(_same, inputs=[items[read]], outputs={f"{names[read]} again": None}, kind="alias")
 
@@ -100,20 +124,35 @@ def _same(value: Any) -> Any:
 
 def _graph_of(collection: Any) -> tuple[dict[Any, Any], Any, Mapping[Any, Mapping[str, Any]]]:
     """The optimized graph, the key of its result, and the resources with which keys are annotated."""
+    import dask
     from dask._expr import FinalizeCompute
     from dask._task_spec import convert_legacy_graph
     from dask.base import collections_to_expr, is_dask_collection
     from dask.core import flatten
 
     if not is_dask_collection(collection):
-        raise UsageError(
-            f"a {type(collection).__name__} is not a Dask collection",
-            hint="give a delayed object, an array, a data frame or a bag; futures are computed already",
-        )
-    expression = FinalizeCompute(collections_to_expr([collection])).optimize()
+        hint = "give a delayed object, an array, a data frame or a bag; futures are computed already"
+        if isinstance(collection, list | tuple | dict):
+            hint = "for several results, give dask.delayed([one, another])"
+        raise wrong_argument("Dask collection", collection, hint)
+    with dask.config.set({"dataframe.shuffle.method": "tasks"}):  # where the collection leaves the choice
+        expression = FinalizeCompute(collections_to_expr([collection])).optimize()
+        graph = convert_legacy_graph(dict(expression.__dask_graph__()))
+    _refuse_peer_to_peer(graph)
     (wanted,) = flatten(expression.__dask_keys__())
-    needs = expression.__dask_annotations__().get("resources", {})
-    return convert_legacy_graph(dict(expression.__dask_graph__())), wanted, needs
+    return graph, wanted, expression.__dask_annotations__().get("resources", {})
+
+
+def _refuse_peer_to_peer(graph: Mapping[Any, Any]) -> None:
+    """Tasks of P2P shuffles exchange data beside the graph, and only under the keys that Dask gave them."""
+    for key, node in graph.items():
+        if type(node).__module__.startswith("distributed.shuffle"):
+            raise UsageError(
+                f"{str(key)!r} belongs to a P2P shuffle, which exchanges data outside the graph",
+                where="from_dask",
+                hint='choose method="tasks" of `rechunk` or shuffle_method="tasks" of `shuffle`, '
+                "or set array.rechunk.method of dask.config to tasks",
+            )
 
 
 def _names(graph: Mapping[Any, Any]) -> dict[Any, str]:

@@ -49,7 +49,7 @@ Row = tuple[str, str, float, float]
 
 
 class AlreadySteered(Exception):
-    """Another session steers the cluster; the argument is its client if that is the same one."""
+    """Another session steers the cluster; the argument lists the clients of all."""
 
 
 def _guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,10 +88,8 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     async def start(self, scheduler: Any) -> None:
         """Take over. Raises an exception, and changes nothing, if another session steers this cluster."""
-        others = [p for p in scheduler.plugins.values() if isinstance(p, SteeringPlugin)]
-        if others:
-            mine = any(other.client == self.client for other in others)
-            raise AlreadySteered(self.client if mine else "")
+        if others := steering_clients(scheduler):
+            raise AlreadySteered(others)
         self.scheduler = scheduler
         self.times = Times(self.speeds)
         self.times.load(self.rows)
@@ -476,6 +474,11 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         scheduler.transitions({ts.key: "released" for ts in reversed(queued)}, stimulus)
         if not _no_queue(scheduler):
             scheduler.stimulus_queue_slots_maybe_opened(stimulus_id=stimulus)
+
+
+def steering_clients(dask_scheduler: Any) -> list[str]:
+    """In the scheduler: the clients that steer the cluster."""
+    return [p.client for p in dask_scheduler.plugins.values() if isinstance(p, SteeringPlugin)]
 
 
 def end_steering(name: str, dask_scheduler: Any) -> tuple[list[Row], str]:

@@ -18,8 +18,11 @@ def with_room(client: Any, platform: Platform, program: Program) -> Platform:
 
     A host also has the resources with which its worker was started, unless it names them itself.
     """
-    if not program.graph.needs.names:
-        return platform
+    return with_workers_room(client, platform) if program.graph.needs.names else platform
+
+
+def with_workers_room(client: Any, platform: Platform) -> Platform:
+    """The platform whose hosts have the memory and resources that their workers say."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     about = {str(worker["name"]): worker for worker in workers}
     return with_hosts(platform, lambda _, host: room_of(host, about.get(host.name, {})))

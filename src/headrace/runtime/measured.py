@@ -11,7 +11,8 @@ from headrace.model.arguments import wrong_argument
 from headrace.model.errors import UsageError
 from headrace.model.machines import MachineLinks, platform_of_machines
 from headrace.model.platform import Host, Platform
-from headrace.runtime.clients import is_client
+from headrace.runtime.clients import is_client, require_connected
+from headrace.runtime.host_room import with_workers_room
 from headrace.runtime.installed import require_headrace
 from headrace.runtime.matching import Worker
 from headrace.runtime.network_probe import BUDGET, group_by_machine, probe_links
@@ -39,11 +40,12 @@ def probe_platform(
         raise wrong_argument(
             "client", client, 'give a connected distributed.Client, such as Client("tcp://...")'
         )
+    require_connected(client)
     workers = workers_of(client, name)
     require_headrace(client, name)
     names = {worker.address: worker.name for worker in workers}
     links = probe_links(client, names, budget, say or _show)
-    return measured_platform(workers, probe_speeds(client), links, name)
+    return with_workers_room(client, measured_platform(workers, probe_speeds(client), links, name))
 
 
 def measured_platform(
