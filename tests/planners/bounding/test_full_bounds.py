@@ -8,6 +8,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headrace.arrays.clock import work_clock
@@ -120,6 +122,26 @@ def test_whole_tasks_do_not_fit_where_fractions_do() -> None:
     whole = WholeTasks(table, groups, [WorkRow(c) for c in range(len(table.cores))])
     assert list(whole.bounds(4.0, 8.0, work_clock() + 10))[-1] == pytest.approx(8.0, rel=2e-3)
     assert full_bound(problem, most=8.0, seconds=20.0) == pytest.approx(8.0, rel=2e-3)
+
+
+def test_long_tasks_leave_no_room_for_shorter_ones() -> None:
+    """Three tasks of 66 s and three of 36 s on four cores: a core has one of each, or three short ones, or two."""
+    graph = make_graph(work=[66.0] * 3 + [36.0] * 3, size=[], producer=[], read_ptr=[0] * 7, reads=[])
+    problem = Problem(graph, Platform((Site("s", (Host("a", 1.0, cores=4),)),)))
+    program = WorkProgram(table := work_table(problem), group_tasks(table, 10))
+    value, _ = program.bound(76.5, 101.0, work_clock() + 10)
+    assert value == 101.0
+    assert any(row.least for row in program.rows)
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=8), st.integers(0, 3), st.integers(0, 19))
+def test_values_of_tasks_that_share_a_core_sum_to_one_at_most(
+    shares: list[float], parts: int, least: int
+) -> None:
+    seconds = np.array(shares) / sum(shares) * 7.0  # exactly a window of 7 s, up to rounding
+    row = WorkRow(0, parts=parts, window=7.0, least=0.0 if parts else least / 40)
+    each = row.amounts(seconds, np.ones(len(seconds)), np.zeros(len(seconds)), np.zeros(len(seconds)))
+    assert each.sum() <= (1.0 if row.counts else 7.0) * (1 + 1e-12)
 
 
 def test_any_prices_give_a_bound() -> None:

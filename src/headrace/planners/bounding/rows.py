@@ -24,8 +24,10 @@ _ROUNDING = 1e-11
 class WorkRow:
     """Tasks that cannot start before `head` on hosts of a class and are followed by `tail` share its cores in between.
 
-    With `parts` = k > 0, tasks count by the dual feasible function u_k of their share of the window: in a window
-    of at most `window` seconds, a core runs at most one task longer than half of it, two longer than a third, ...
+    A row can also count tasks. Then they add a dual feasible function of their share of a window of at most `window`
+    seconds: a function whose values sum to at most 1 wherever the shares do. With `parts` = k > 0 it is u_k: a core
+    runs at most one task longer than half of the window, two longer than a third, ... With `least` > 0, tasks shorter
+    than this share add nothing, and tasks that leave no room for one of this share add 1.
     """
 
     column: int
@@ -34,13 +36,21 @@ class WorkRow:
     tail: float = 0.0
     parts: int = 0
     window: float = 0.0
+    least: float = 0.0
+
+    @property
+    def counts(self) -> bool:
+        return self.parts > 0 or self.least > 0.0
 
     def amounts(self, seconds: Floats, width: Floats, before: Floats, after: Floats) -> Floats:
         """Of each task, from its values on this class."""
         inside = (before >= self.head) & (after >= self.tail) & np.isfinite(seconds)
-        if self.parts == 0:
+        if not self.counts:
             return np.where(inside, seconds, 0.0) * width
         share = np.where(inside, seconds, 0.0) / self.window * (1.0 - 1e-9)  # a tie counts as the smaller
+        if self.least:
+            lasting = np.where(share > 1.0 - self.least, 1.0, share)
+            return np.where(share >= self.least, lasting, 0.0) * width
         return np.floor(share * (self.parts + 1)) / self.parts * width
 
 
@@ -64,7 +74,7 @@ def priced_bound(
         c = row.column
         amounts = row.amounts(table.seconds[:, c], table.width, table.before[:, c], table.after[:, c])
         cost[:, c] += price * amounts
-        if row.parts:
+        if row.counts:
             fixed += price * float(table.cores[c])
         else:
             lost += price * float(table.cores[c]) * (row.head + row.tail)

@@ -30,7 +30,7 @@ class WholeTasks:
     def __init__(self, table: WorkTable, groups: TaskGroups, rows: Sequence[WorkRow]) -> None:
         self.table = table
         self.groups = groups
-        self.rows = [row for row in rows if row.parts == 0]
+        self.rows = [row for row in rows if not row.counts]
 
     def bounds(self, best: float, most: float, until: float) -> Iterator[float]:
         """Better bounds, each the largest makespan so far for which there is no solution."""
@@ -76,7 +76,7 @@ class WholeTasks:
             inside = (groups.before[:, row.column] >= row.head) & (groups.after[:, row.column] >= row.tail)
             unit = float(table.cores[row.column])
             amounts = np.where(inside, each[:, row.column], 0.0) / most
-            if row.parts:
+            if row.counts:
                 first = np.unique(groups.of_task, return_index=True)[1]
                 c = row.column
                 amounts = row.amounts(
@@ -84,9 +84,9 @@ class WholeTasks:
                 )
             if not amounts[group[at]].any():
                 continue
-            limit = builder.add_rows(1, high=1.0 if row.parts else -(row.head + row.tail) / most)
+            limit = builder.add_rows(1, high=1.0 if row.counts else -(row.head + row.tail) / most)
             builder.put(limit, number[at], amounts[group[at]] / unit)
-            builder.put(limit, makespan, 0.0 if row.parts else -1.0)
+            builder.put(limit, makespan, 0.0 if row.counts else -1.0)
         assign = builder.add_rows(len(groups.count), low=groups.count, high=groups.count)
         builder.put(assign[group], number, 1.0)
         return builder.build()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,10 +21,16 @@ _LEVELS = 12
 _VIOLATED = 1e-4
 """A row is added if the solution breaks it by more than this, relative to the makespan."""
 _PARTS = (1, 2, 3)
-"""The dual feasible functions that are tried."""
+_LEASTS = tuple(k / 40 for k in range(1, 20))
+"""The dual feasible functions that are tried: of few classes all, of many only some of the second kind."""
+_CLASSES = 16
+"""Of twice this number of classes half of them are tried, and so on."""
 _COUNTED = 6
 """Thresholds of each class for which they are tried."""
 _SLACK = 1e-9
+_EXCESS = 100.0
+"""Makespans that it costs to break the rows of counted tasks: without such a way out, a program in which no makespan
+satisfies them would have no prices, although these prove the largest bound."""
 
 
 @dataclass
@@ -72,7 +78,7 @@ class WorkProgram:
         usable = possible(self.groups, mask)
         best, data = 0.0, False
         for _ in range(rounds):
-            rows = [row for row in self.rows if row.parts or row.head + row.tail <= least]
+            rows = [row for row in self.rows if row.counts or row.head + row.tail <= least]
             program, fractions, flow_rows = self._program(rows, usable, least, most)
             answer = solve(program, seconds=max(0.05, until - work_clock()))
             if answer.dual is None or answer.x is None:
@@ -84,7 +90,7 @@ class WorkProgram:
                 break
             share = np.zeros(usable.shape)
             share[usable] = answer.x[fractions]
-            makespan = -answer.objective * self._scale(most)
+            makespan = float(answer.x[0]) * self._scale(most)
             more = self._separate(share, makespan, least, most)
             if not (self.flows is not None and self.flows.separate(share, makespan)) and not more:
                 break
@@ -92,7 +98,7 @@ class WorkProgram:
 
     def _forget_counted(self) -> None:
         """Rows of counted tasks hold for one makespan only."""
-        self.rows = [row for row in self.rows if row.parts == 0]
+        self.rows = [row for row in self.rows if not row.counts]
         self.known = set(self.rows)
 
     def _scale(self, most: float) -> float:
@@ -105,17 +111,17 @@ class WorkProgram:
         groups, cores, scale = self.groups, self.table.cores, self._scale(most)
         builder = Builder()
         makespan = builder.add_columns((1,), cost=-1.0)
+        excess = builder.add_columns((1,), cost=-_EXCESS)
         group, column = np.nonzero(usable)
         fractions = builder.add_columns((len(group),))
         for row, number in zip(rows, builder.add_rows(len(rows)).tolist(), strict=True):
             capacity = float(cores[row.column])
             here = np.flatnonzero(column == row.column)
             amounts = self.group_amounts(row)[group[here]]
-            unit = capacity if row.parts else capacity * scale
+            unit = capacity if row.counts else capacity * scale
             builder.put(number, fractions[here], amounts / unit)
-            if row.parts == 0:
-                builder.put(number, makespan, -1.0)
-            high = 1.0 if row.parts else -(row.head + row.tail) / scale
+            builder.put(number, excess if row.counts else makespan, -1.0)
+            high = 1.0 if row.counts else -(row.head + row.tail) / scale
             builder.rows[0][1][number] = high
         assign = builder.add_rows(len(groups.count), low=1.0, high=1.0)
         builder.put(assign[group], fractions, 1.0)
@@ -128,7 +134,7 @@ class WorkProgram:
     def group_amounts(self, row: WorkRow) -> Floats:
         """What each group adds to a row if all its tasks are on the class."""
         groups, table, c = self.groups, self.table, row.column
-        if row.parts == 0:
+        if not row.counts:
             inside = (groups.before[:, c] >= row.head) & (groups.after[:, c] >= row.tail)
             return np.where(inside & np.isfinite(groups.load[:, c]), groups.load[:, c], 0.0)
         each = row.amounts(table.seconds[:, c], table.width, table.before[:, c], table.after[:, c])
@@ -146,7 +152,7 @@ class WorkProgram:
         assert answer.dual is not None
         scale, cores = self._scale(most), self.table.cores
         dual = np.maximum(answer.dual[: len(rows)], 0.0)
-        unit = np.array([cores[r.column] * (1.0 if r.parts else scale) for r in rows])
+        unit = np.array([cores[r.column] * (1.0 if r.counts else scale) for r in rows])
         extra = None
         if self.flows is not None and flow_rows is not None:
             extra = self.flows.priced(flow_rows, answer.dual)
@@ -176,12 +182,16 @@ class WorkProgram:
     def _count(self, c: int, share: Floats, most: float) -> bool:
         """Add the rows of counted tasks that a solution breaks."""
         more = False
-        thresholds = [(r.head, r.tail) for r in self.rows if r.column == c and r.parts == 0]
+        thresholds = [(r.head, r.tail) for r in self.rows if r.column == c and not r.counts]
+        leasts = _LEASTS[:: 1 + share.shape[1] // _CLASSES]
         for head, tail in thresholds[:_COUNTED]:
             window = most - head - tail
-            for parts in _PARTS if window > 0 else ():
-                row = WorkRow(c, head, tail, parts, window)
-                total = float((share[:, c] * self.group_amounts(row)).sum())
+            if window <= 0:
+                continue
+            row = WorkRow(c, head, tail, window=window)
+            rows = [replace(row, parts=parts) for parts in _PARTS]
+            for counted in [*rows, *(replace(row, least=least) for least in leasts)]:
+                total = float((share[:, c] * self.group_amounts(counted)).sum())
                 if total > float(self.table.cores[c]) * (1 + _VIOLATED):
-                    more |= self.add(row)
+                    more |= self.add(counted)
         return more
