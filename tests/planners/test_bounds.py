@@ -91,3 +91,21 @@ def test_inputs_from_an_origin_without_hosts_cross_its_link() -> None:
     for contention, bound in (("none", 6.0), ("fifo", 50.0), ("fair", 50.0)):
         platform = Platform(sites, contention=contention, origin="home")  # type: ignore[arg-type]
         assert lower_bound(Problem(graph, platform)) == pytest.approx(bound)
+
+
+def test_data_from_another_site_crosses_the_borders_of_both() -> None:
+    """Hosts of a site are joined by quick links, so the quickest hops of places do not know the uplinks."""
+    makers = Site("a", tuple(MachineHost(f"a{i}", kinds={"y": 1e-3}) for i in range(2)), uplink=2e6)
+    readers = Site("b", tuple(MachineHost(f"b{i}", kinds={"x": 1e-3}) for i in range(2)), uplink=1e6)
+    graph = make_graph(
+        work=[1.0, 1.0], size=[1e7, 3e7], producer=[0, -1], read_ptr=[0, 0, 2], reads=[0, 1], kind=[0, 1],
+        kinds=("x", "y"),
+    )  # fmt: skip
+    for input_at, bound in ((None, 12.0), ("a", 31.0), ("b", 12.0)):
+        problem = Problem(graph, Platform((makers, readers), contention="none", origin=input_at))
+        assert lower_bound(problem) == pytest.approx(bound, rel=1e-3)
+        assert best_makespan(problem) >= bound * (1 - 1e-9)
+    back = graph.with_fields(result=np.array([True, False]), reads=np.array([0, 0], np.int32))
+    assert lower_bound(Problem(back, Platform((makers, readers), origin="b"))) == pytest.approx(
+        12.0, rel=1e-3
+    )

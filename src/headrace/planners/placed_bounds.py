@@ -1,8 +1,9 @@
 """Least times before and after each task at each place, communication included.
 
 The only assumption about routes is this: data that was not produced at a place took a first hop out of its producer's
-place and a last hop into the place, each at least as long as the fastest available. So the values hold under any
-contention and for data that is relayed through other places.
+place and a last hop into the place, and if it came from another zone, a hop out of that zone and one into this zone,
+each at least as long as the fastest available. So the values hold under any contention and for data that is relayed
+through other places.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.check_case import Numbers
 from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints
 from headrace.model.network import EVERYWHERE, Network
-from headrace.planners.placed_relaxation import PlacedTasks, least_before
+from headrace.planners.placed_relaxation import HopTimes, PlacedTasks, least_before
 
 MOST_STEPS = 2_000_000
 """Maximum of (tasks + reads) * places for which the tables are computed; beyond it they take longer than planning."""
@@ -24,7 +25,7 @@ MOST_STEPS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Hops:
-    """Minimum latency and seconds per byte of a transfer into and out of each place."""
+    """Minimum latency and seconds per byte of a transfer into and out of each place, or each zone."""
 
     into: tuple[Floats, Floats]
     out: tuple[Floats, Floats]
@@ -52,6 +53,20 @@ def hops_of(network: Network) -> Hops:
     return Hops((into[0], into[1]), (out[0], out[1]))
 
 
+def borders_of(network: Network) -> Hops:
+    """The same for zones, of transfers from and to other zones; inf if there are none. O(zones^2 + places)."""
+    widest = np.zeros(len(network.route_bandwidth))
+    np.maximum.at(widest, network.zone, network.port)
+    rate = np.minimum(network.route_bandwidth, np.minimum.outer(widest, widest))
+    np.fill_diagonal(rate, 0.0)
+    joined = rate > 0
+    latency = np.where(joined, network.route_latency, np.inf)
+    slowness = np.full(rate.shape, np.inf)
+    np.divide(1.0, rate, out=slowness, where=joined)
+    into, out = ((latency.min(axis=k), slowness.min(axis=k)) for k in (0, 1))
+    return Hops(into, out)
+
+
 def affordable(problem: Problem) -> bool:
     """Whether the tables are small enough to be computed for every plan."""
     graph = problem.graph
@@ -66,22 +81,32 @@ def before_and_after(problem: Problem, quick: Floats) -> tuple[Floats, Floats]:
     """
     graph, network = problem.graph, problem.platform.network
     places, column = np.unique(network.host_place, return_inverse=True)
-    hops = hops_of(network)
-    near = hops.at(places)
+    hops, borders = hops_of(network), borders_of(network)
+    near, zone = hops.at(places), network.zone[places]
+    border = borders.at(zone)
     area, capacity = _areas(problem, column, len(places))
     maker, reader, size = task_edges(graph)
-    before, after = _from_origin(problem, hops, places), _to_origin(problem, hops, places)
+    before = _from_origin(problem, hops, borders, places)
+    after = _to_origin(problem, hops, borders, places)
     np.maximum(before, graph.release[:, None], out=before)
     ptr, by_reader = _grouped(reader, graph.n_tasks)
+    into, out = HopTimes(*near.into, *border.into), HopTimes(*near.out, *border.out)
+    zones = np.unique(zone, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    if len(np.unique(network.zone)) == network.n_places:  # every hop crosses a border
+        zones[:] = 0
     tasks = PlacedTasks(
-        graph.order, ptr, maker[by_reader], size[by_reader], quick, area, capacity, *near.into, *near.out
+        graph.order, ptr, maker[by_reader], size[by_reader], quick, area, capacity, zones, into, out
     )
     least_before(tasks, before)
     ptr, by_maker = _grouped(maker, graph.n_tasks)
-    tasks = tasks._replace(
-        order=graph.order[::-1].copy(), ptr=ptr, before=reader[by_maker], size=size[by_maker]
+    backwards = tasks._replace(
+        order=graph.order[::-1].copy(),
+        ptr=ptr,
+        before=reader[by_maker],
+        size=size[by_maker],
+        into=out,
+        out=into,
     )
-    backwards = PlacedTasks(*tasks[:7], *near.out, *near.into)
     least_before(backwards, after)
     return before, after
 
@@ -152,7 +177,7 @@ def _grouped(task: Ints, n: int) -> tuple[Ints, Ints]:
     return ptr, np.argsort(task, kind="stable").astype(np.int32)
 
 
-def _from_origin(problem: Problem, hops: Hops, places: Ints) -> Floats:
+def _from_origin(problem: Problem, hops: Hops, borders: Hops, places: Ints) -> Floats:
     """Minimum time for a task's inputs from outside to reach each place."""
     graph, network = problem.graph, problem.platform.network
     fetched = fetched_items(problem)
@@ -160,28 +185,40 @@ def _from_origin(problem: Problem, hops: Hops, places: Ints) -> Floats:
     reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
     wanted = fetched[graph.reads]
     np.maximum.at(largest, reader[wanted], graph.size[graph.reads[wanted]])
-    return _journey(largest, network.origin, places, hops.out, hops.into)
+    return _journey(largest, network, places, (hops.out, hops.into), (borders.out, borders.into))
 
 
-def _to_origin(problem: Problem, hops: Hops, places: Ints) -> Floats:
+def _to_origin(problem: Problem, hops: Hops, borders: Hops, places: Ints) -> Floats:
     """Least time for a task's results to return from each place."""
     graph, network = problem.graph, problem.platform.network
     returned = returned_items(problem)
     largest = np.zeros(graph.n_tasks)
     np.maximum.at(largest, graph.producer[returned], graph.size[returned])
-    return _journey(largest, network.origin, places, hops.into, hops.out)
+    return _journey(largest, network, places, (hops.into, hops.out), (borders.into, borders.out))
 
 
-def _journey(
-    size: Floats, origin: int, places: Ints, there: tuple[Floats, Floats], here: tuple[Floats, Floats]
-) -> Floats:
-    """[tasks, places]: the longer of the hop at the origin and the hop at the place."""
+_Ways = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
+"""Latency and seconds per byte of hops at the origin, and of hops at the other end."""
+
+
+def _journey(size: Floats, network: Network, places: Ints, hops: _Ways, borders: _Ways) -> Floats:
+    """[tasks, places]: the longest of the hops at the origin, at the place, and at the borders of their zones."""
     time = np.zeros((len(size), len(places)))
     moved = np.flatnonzero(size)
     if len(moved):
-        far = there[0][origin] + size[moved] * there[1][origin]
-        near = here[0][places] + size[moved, None] * here[1][places]
-        time[moved] = np.where(places == origin, 0.0, np.maximum(far[:, None], near))
+        origin, large = network.origin, size[moved, None]
+        zone, home = network.zone[places], network.zone[origin]
+
+        def longer(ways: _Ways, there: int, here: Ints) -> Floats:
+            far, near = ways
+            found: Floats = np.maximum(
+                far[0][there] + large * far[1][there], near[0][here] + large * near[1][here]
+            )
+            return found
+
+        inside = longer(hops, origin, places)
+        across = np.maximum(inside, longer(borders, home, zone))
+        time[moved] = np.where(places == origin, 0.0, np.where(zone == home, inside, across))
     return time
 
 

@@ -6,11 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headrace.arrays import Int64s
 from headrace.arrays.compiling import entry, inner
 from headrace.model.graph import Floats, Ints
 
 _MOST_STEPS = 20
 """Maximum number of times examined for a task at a place."""
+
+
+class HopTimes(NamedTuple):
+    """[places] the quickest hop into a place, or out of it, and the quickest one across the border of its zone."""
+
+    latency: Floats
+    seconds_per_byte: Floats
+    border_latency: Floats
+    border_seconds_per_byte: Floats
 
 
 class PlacedTasks(NamedTuple):
@@ -28,12 +38,22 @@ class PlacedTasks(NamedTuple):
     """[tasks, places] least use of the place's capacity."""
     capacity: Floats
     """Capacity of each place."""
-    in_latency: Floats
-    in_seconds_per_byte: Floats
-    """Of the quickest last hop into each place."""
-    out_latency: Floats
-    out_seconds_per_byte: Floats
-    """Of the quickest first hop out of each place."""
+    zone: Int64s
+    """The zone of each place, numbered from 0."""
+    into: HopTimes
+    out: HopTimes
+    """Of last hops into each place, and of first hops out of it."""
+
+
+class Sent(NamedTuple):
+    """[predecessors, zones] when the data of each predecessor of a task can have left its place."""
+
+    within: Floats
+    """For other places of the same zone."""
+    beyond: Floats
+    """For this zone, if it was made in another one."""
+    made: Floats
+    """When it can have been made in another zone; without data, in any."""
 
 
 @entry
@@ -42,36 +62,29 @@ def least_before(tasks: PlacedTasks, least_here: Floats) -> None:
 
     With all edges reversed it gives the minimum time after tasks.
 
-    A predecessor either ran at the same place, or its data took at least the first and the last hop. For a given time,
-    the predecessors whose data would arrive later from elsewhere must have run here and shared the capacity of this
-    place; if that takes longer, the task cannot start by that time. O(edges * places), times at most 20 if predecessors
-    share a place.
+    A predecessor either ran at the same place, or its data took at least the first and the last hop, and from another
+    zone also the hops across the borders of both. For a given time, the predecessors whose data would arrive later from
+    elsewhere must have run here and shared the capacity of this place; if that takes longer, the task cannot start by
+    that time. O(edges * places), times at most 20 if predecessors share a place.
     """
-    ptr, others, size, quickest = tasks.ptr, tasks.before, tasks.size, tasks.quickest
+    ptr, others, size, quickest, zone = tasks.ptr, tasks.before, tasks.size, tasks.quickest, tasks.zone
     area, capacity = tasks.area, tasks.capacity
-    in_latency, in_seconds_per_byte = tasks.in_latency, tasks.in_seconds_per_byte
-    out_latency, out_seconds_per_byte = tasks.out_latency, tasks.out_seconds_per_byte
-    places = quickest.shape[1]
-    soonest = np.empty(len(tasks.order))
+    places, zones = quickest.shape[1], zone.max() + 1
+    soonest = np.empty((len(tasks.order), zones))
     most = 0
     for task in range(len(tasks.order)):
         most = max(most, ptr[task + 1] - ptr[task])
-    away = np.empty(most)
+    sent = Sent(np.empty((most, zones)), np.empty((most, zones)), np.empty((most, zones)))
     remote = np.empty(most)
     for task in tasks.order:
         first, last = ptr[task], ptr[task + 1]
         for e in range(first, last):
-            away[e - first] = _least_away(
-                others[e], size[e], quickest, out_latency, out_seconds_per_byte, least_here, soonest
-            )
+            _send(tasks, others[e], size[e], least_here, soonest, sent, e - first)
         for place in range(places):
             bound = least_here[task, place]
             for e in range(first, last):
                 maker = others[e]
-                remote[e - first] = soonest[maker]
-                if size[e] > 0.0:
-                    hop = in_latency[place] + size[e] * in_seconds_per_byte[place]
-                    remote[e - first] = max(away[e - first], soonest[maker] + hop)
+                remote[e - first] = _arrival(tasks, size[e], place, soonest[maker], sent, e - first)
                 here = least_here[maker, place] + quickest[maker, place]
                 bound = max(bound, min(here, remote[e - first]))
             if last - first > 1:
@@ -79,27 +92,55 @@ def least_before(tasks: PlacedTasks, least_here: Floats) -> None:
             least_here[task, place] = bound
         soonest[task] = np.inf
         for place in range(places):
-            soonest[task] = min(soonest[task], least_here[task, place] + quickest[task, place])
+            finish = least_here[task, place] + quickest[task, place]
+            soonest[task, zone[place]] = min(soonest[task, zone[place]], finish)
 
 
 @inner
-def _least_away(
-    maker: int,
-    size: float,
-    quickest: Floats,
-    latency: Floats,
-    seconds_per_byte: Floats,
-    least_here: Floats,
-    soonest: Floats,
-) -> float:
-    """Earliest time at which the data of a task can be at any other place."""
+def _send(
+    tasks: PlacedTasks, maker: int, size: float, least_here: Floats, soonest: Floats, sent: Sent, number: int
+) -> None:
+    """Note when the data of a task can have left its place: O(places + zones)."""
+    quickest, zone, out = tasks.quickest, tasks.zone, tasks.out
+    within, beyond, made = sent.within[number], sent.beyond[number], sent.made[number]
     if size == 0.0:
-        return soonest[maker]
-    least = np.inf
-    for place in range(quickest.shape[1]):
-        hop = latency[place] + size * seconds_per_byte[place]
-        least = min(least, least_here[maker, place] + quickest[maker, place] + hop)
-    return least
+        made[:] = soonest[maker].min()
+        return
+    within[:], beyond[:] = np.inf, np.inf
+    for place in range(len(zone)):
+        finish = least_here[maker, place] + quickest[maker, place]
+        hop = out.latency[place] + size * out.seconds_per_byte[place]
+        border = out.border_latency[place] + size * out.border_seconds_per_byte[place]
+        within[zone[place]] = min(within[zone[place]], finish + hop)
+        beyond[zone[place]] = min(beyond[zone[place]], finish + max(hop, border))
+    _least_of_others(beyond, beyond)
+    _least_of_others(soonest[maker], made)
+
+
+@inner
+def _least_of_others(values: Floats, least: Floats) -> None:
+    """The least of all values but one, for each of them."""
+    first, second, at = np.inf, np.inf, -1
+    for k in range(len(values)):
+        if values[k] < first:
+            first, second, at = values[k], first, k
+        else:
+            second = min(second, values[k])
+    for k in range(len(least)):
+        least[k] = second if k == at else first
+
+
+@inner
+def _arrival(tasks: PlacedTasks, size: float, place: int, soonest: Floats, sent: Sent, number: int) -> float:
+    """The earliest time at which data can be at a place, if it comes from another one."""
+    here, into = tasks.zone[place], tasks.into
+    if size == 0.0:
+        return float(sent.made[number, here])
+    hop = into.latency[place] + size * into.seconds_per_byte[place]
+    border = into.border_latency[place] + size * into.border_seconds_per_byte[place]
+    near = max(sent.within[number, here], soonest[here] + hop)
+    far = max(sent.beyond[number, here], sent.made[number, here] + max(hop, border))
+    return float(min(near, far))
 
 
 @inner

@@ -189,6 +189,25 @@ def test_data_for_distant_work_crosses_the_uplink(
     assert bound <= make("auto").plan(problem).makespan
 
 
+def test_few_inputs_that_are_followed_by_long_chains_fill_the_uplink_first() -> None:
+    """200 tasks read a small input; 5 of 10 s each are followed by 30 s of other tasks: 50 s, then 30 s."""
+    small, large = 200, 5
+    first = small + large
+    graph = make_graph(
+        work=[0.1] * first + [30.0] * large,
+        size=[1e3] * small + [1e7] * large + [0.0] * large,
+        producer=[-1] * first + list(range(small, first)),
+        read_ptr=np.arange(first + large + 1),
+        reads=np.arange(first + large),
+    )
+    hosts = tuple(Host(f"h{i}") for i in range(20))
+    sites = (Site("home"), Site("lab", hosts, uplink=1e6))
+    problem = Problem(graph, Platform(sites, contention="fifo", origin="home"))
+    bound = full_bound(problem, seconds=20.0)
+    assert bound == pytest.approx(80.1, rel=1e-6)
+    assert bound <= make("auto").plan(problem).makespan
+
+
 def test_constraints_on_hosts_raise_the_bound() -> None:
     problem = _two_kinds()
     only_b = replace(Constraints.none(40, 2), allowed=np.array([[False, True]]))

@@ -20,7 +20,7 @@ _MOST_PAIRS = 500
 _OVERLOADED = 1e-3
 """A resource takes part if its load is larger than the makespan by this share."""
 _QUANTILES = (0.0, 0.5, 0.9)
-"""Heads and tails that are tried, by the share of tasks with less."""
+"""Heads and tails that are tried first, by the share of tasks with less."""
 
 
 class Window(NamedTuple):
@@ -66,7 +66,7 @@ class Pairs:
 class Flows:
     """The links of a platform whose links are limited, and what must cross them.
 
-    Only the resources that a solution overloads take part.
+    Only the resources that a solution overloads take part, with the windows in which it does.
     """
 
     def __init__(self, table: WorkTable, groups: TaskGroups) -> None:
@@ -77,7 +77,8 @@ class Flows:
         self.crossing: list[Crossings] = [
             crossings(table.problem, self.needs, resource) for resource in self.resources
         ]
-        self.active: list[int] = []
+        self.windows: dict[int, set[Window]] = {}
+        """Of the resources that take part."""
         self.pairs: Pairs = _pairs(self.needs, groups)
         self.head, self.tail = (np.full(len(groups.count), np.inf) for _ in range(2))
         """[groups] the least time until what a task makes exists, and from the arrival of what it reads to the end."""
@@ -85,22 +86,51 @@ class Flows:
         np.minimum.at(self.head, groups.of_task, made.min(axis=1))
         np.minimum.at(self.tail, groups.of_task, rest.min(axis=1))
 
-    def separate(self, share: Floats, makespan: float) -> bool:
-        """Let resources take part that a solution, [groups, classes] fractions, overloads."""
+    def separate(self, share: Floats, makespan: float, least: float) -> bool:
+        """Add the windows in which a solution, [groups, classes] fractions, overloads resources.
+
+        Heads and tails are at most `least`. Returns whether there are any.
+        """
         more = False
         for number, (resource, crossing) in enumerate(zip(self.resources, self.crossing, strict=True)):
-            if number in self.active:
+            found = self._most_loaded(resource, crossing, share, least)
+            if all(load <= makespan * (1 + _OVERLOADED) for _, load in found):
                 continue
-            inside = share[:, resource.inside].sum(axis=1)
-            alone = self._alone(crossing, Window(0.0, 0.0))
-            load = float((alone[:, 0] * inside + alone[:, 1] * (1.0 - inside)).sum())
-            ends = inside[self.pairs.reader] - inside[self.pairs.maker]
-            ways = np.maximum(ends, 0.0) * resource.into + np.maximum(-ends, 0.0) * resource.out
-            load += float((ways * resource.seconds(self.pairs.items, self.pairs.bytes)).sum())
-            if load > makespan * resource.links * (1 + _OVERLOADED):
-                self.active.append(number)
+            known = self.windows.get(number)
+            if known is None:
+                known = self.windows[number] = self._first_windows(crossing)
                 more = True
+            for window, load in found:
+                if load > makespan * (1 + _OVERLOADED) and window not in known:
+                    known.add(window)
+                    more = True
         return more
+
+    def _most_loaded(
+        self, resource: Resource, crossing: Crossings, share: Floats, least: float
+    ) -> list[tuple[Window, float]]:
+        """The windows with the largest sums of head, tail and load: one by tails, one by heads, and all transfers."""
+        inside = share[:, resource.inside].sum(axis=1)
+        fetched, returned = (
+            (self._of_groups(each) * np.stack((inside, 1.0 - inside), axis=1)).sum(axis=1) / resource.links
+            for each in (crossing.fetched, crossing.returned)
+        )
+        ends = inside[self.pairs.reader] - inside[self.pairs.maker]
+        ways = np.maximum(ends, 0.0) * resource.into + np.maximum(-ends, 0.0) * resource.out
+        between = ways * resource.seconds(self.pairs.items, self.pairs.bytes) / resource.links
+        found = [(Window(0.0, 0.0), float(fetched.sum() + returned.sum() + between.sum()))]
+        for alone, of_groups, of_pairs, tails in (
+            (fetched, self.tail, self.tail[self.pairs.reader], True),
+            (returned, self.head, self.head[self.pairs.maker], False),
+        ):
+            time, load = np.append(of_groups, of_pairs), np.append(alone, between)
+            order = np.argsort(-time, kind="stable")
+            time, load = time[order], load[order]
+            total = np.where((time <= least) & (load > 0.0), time + np.cumsum(load), 0.0)
+            best = int(np.argmax(total))
+            window = Window(0.0, float(time[best])) if tails else Window(float(time[best]), 0.0)
+            found.append((window, float(total[best])))
+        return found
 
     def add_to(
         self, builder: Builder, makespan: Numbers, parts: Fractions, scale: float, least: float
@@ -109,7 +139,7 @@ class Flows:
 
         `scale` is the unit of the makespan, `least` a known bound, which heads and tails together may not exceed.
         """
-        return [self._add(builder, makespan, parts, scale, least, number) for number in self.active]
+        return [self._add(builder, makespan, parts, scale, least, number) for number in self.windows]
 
     def _add(
         self,
@@ -121,7 +151,7 @@ class Flows:
         number: int,
     ) -> FlowRows:
         resource, crossing, pairs = self.resources[number], self.crossing[number], self.pairs
-        windows = tuple(w for w in self._windows(crossing) if w.head + w.tail <= least)
+        windows = tuple(w for w in sorted(self.windows[number]) if w.head + w.tail <= least)
         unit = resource.links * scale
         limit = builder.add_rows(len(windows), high=[-(w.head + w.tail) / scale for w in windows])
         builder.put(limit, makespan, -1.0)
@@ -143,19 +173,18 @@ class Flows:
                 builder.put(row, flow[self._between(window)], 1.0)
         return FlowRows(number, windows, limit, ways[0], ways[1])
 
-    def _windows(self, crossing: Crossings) -> tuple[Window, ...]:
+    def _first_windows(self, crossing: Crossings) -> set[Window]:
         """All transfers; those followed by some time; and those preceded by some."""
         found = {Window(0.0, 0.0)}
         of = self.groups.of_task
-        fetching = (crossing.fetched_inside + crossing.fetched_outside) > 0
-        returning = (crossing.returned_inside + crossing.returned_outside) > 0
+        fetching, returning = crossing.fetched.any(axis=1), crossing.returned.any(axis=1)
         if fetching.any():
             tails = np.quantile(self.tail[of][fetching], _QUANTILES, method="lower")
             found |= {Window(0.0, float(tail)) for tail in tails}
         if returning.any():
             heads = np.quantile(self.head[of][returning], _QUANTILES, method="lower")
             found |= {Window(float(head), 0.0) for head in heads}
-        return tuple(sorted(found))
+        return found
 
     def priced(self, rows: list[FlowRows], dual: Floats) -> Extra:
         """The amounts of single tasks at the prices of a solution."""
@@ -191,13 +220,16 @@ class Flows:
         of = self.groups.of_task
         fetch = (self.tail >= window.tail)[of] * (window.head == 0.0)
         back = (self.head >= window.head)[of] * (window.tail == 0.0)
-        inside = crossing.fetched_inside * fetch + crossing.returned_inside * back
-        outside = crossing.fetched_outside * fetch + crossing.returned_outside * back
-        return np.stack((inside, outside), axis=1)
+        each: Floats = crossing.fetched * fetch[:, None] + crossing.returned * back[:, None]
+        return each
 
     def _alone(self, crossing: Crossings, window: Window) -> Floats:
         """[groups, 2] the same for all tasks of a group."""
-        each, of, count = self._each_alone(crossing, window), self.groups.of_task, len(self.groups.count)
+        return self._of_groups(self._each_alone(crossing, window))
+
+    def _of_groups(self, each: Floats) -> Floats:
+        """[groups, 2] the sums over the tasks of each group."""
+        of, count = self.groups.of_task, len(self.groups.count)
         return np.stack([np.bincount(of, each[:, k], count) for k in range(2)], axis=1)
 
 

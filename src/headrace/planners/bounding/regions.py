@@ -177,15 +177,12 @@ def _sum(number: Ints | NDArray[np.intp], values: Floats, count: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Crossings:
-    """[tasks] seconds of a resource that depend on one task alone."""
+    """[tasks, 2] seconds of a resource that depend on one task alone: if it is in the region, and if it is not."""
 
-    fetched_inside: Floats
-    """If the task is in the region: inputs that are only elsewhere,"""
-    fetched_outside: Floats
-    """if it is not: inputs that are only in the region."""
-    returned_inside: Floats
-    returned_outside: Floats
-    """Likewise for results."""
+    fetched: Floats
+    """Inputs that are only on the other side."""
+    returned: Floats
+    """Results."""
 
 
 def crossings(problem: Problem, needs: Needs, resource: Resource) -> Crossings:
@@ -199,10 +196,11 @@ def crossings(problem: Problem, needs: Needs, resource: Resource) -> Crossings:
     reader, read = needs.outside_reader, needs.outside_item
     used = resource.seconds(needs.part[read], needs.part[read] * graph.size[read])
     back = resource.seconds(needs.results, needs.result_bytes)
-    zero = np.zeros(graph.n_tasks)
-    return Crossings(
-        _sum(reader, used * nowhere[read], graph.n_tasks) if resource.into else zero,
-        _sum(reader, used * only[read], graph.n_tasks) if resource.out else zero,
-        back if resource.out and not home else zero,
-        back if resource.into and home else zero,
-    )
+    fetched, returned = np.zeros((2, graph.n_tasks, 2))
+    if resource.into:
+        fetched[:, 0] = _sum(reader, used * nowhere[read], graph.n_tasks)
+        returned[:, 1] = back * home
+    if resource.out:
+        fetched[:, 1] = _sum(reader, used * only[read], graph.n_tasks)
+        returned[:, 0] = back * (not home)
+    return Crossings(fetched, returned)

@@ -92,7 +92,7 @@ class WorkProgram:
             share[usable] = answer.x[fractions]
             makespan = float(answer.x[0]) * self._scale(most)
             more = self._separate(share, makespan, least, most)
-            if not (self.flows is not None and self.flows.separate(share, makespan)) and not more:
+            if not (self.flows is not None and self.flows.separate(share, makespan, least)) and not more:
                 break
         return best, data
 
