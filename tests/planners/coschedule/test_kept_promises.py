@@ -29,8 +29,9 @@ from headrace.planners.coschedule.lp import Relaxer
 from headrace.planners.coschedule.neighbourhood import decide_anew
 from headrace.planners.coschedule.planner import Coschedule
 from headrace.planners.coschedule.relaxation import quick_bound, weighted_bound
-from headrace.planners.coschedule.workers import SearchWorker, together
+from headrace.planners.coschedule.workers import SearchWorker
 from headrace.planners.registry import make
+from headrace.planners.side_by_side import together
 from headrace.report.resources import disk_levels, level_of
 from headrace.testing.tiered_grid import tiered_grid
 from planners.coschedule.cases import rich_case
@@ -390,7 +391,7 @@ def test_workers_give_the_same_on_one_core_and_on_two(monkeypatch: pytest.Monkey
     instance = instance_of(Problem(program.graph, platform))
     found = []
     for cores in (1, 2):
-        monkeypatch.setattr("headrace.planners.coschedule.workers.usable_cores", lambda cores=cores: cores)
+        monkeypatch.setattr("headrace.planners.side_by_side.usable_cores", lambda cores=cores: cores)
         workers = [SearchWorker(number, instance, 2) for number in range(2)]
         values = [
             value for _ in range(3) for value, _ in together([worker.dispatcher.next for worker in workers])

@@ -24,7 +24,8 @@ from headrace.planners.coschedule.relaxation import least_times, quick_bound
 from headrace.planners.coschedule.schedule_jobs import FAILED
 from headrace.planners.coschedule.site_planning import SiteSearch
 from headrace.planners.coschedule.sites import Sites, sites_of
-from headrace.planners.coschedule.workers import WORKERS, SearchWorker, rounds_of, together
+from headrace.planners.coschedule.workers import WORKERS, SearchWorker
+from headrace.planners.side_by_side import rounds_of, together
 
 Tell = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""

@@ -17,7 +17,8 @@ from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListSche
 from headrace.planners.coschedule.neighbourhood import arc_numbers, decide_anew
 from headrace.planners.coschedule.relaxation import arcs_on
 from headrace.planners.coschedule.schedule_jobs import FAILED
-from headrace.planners.coschedule.workers import WORKERS, rounds_of, together
+from headrace.planners.coschedule.workers import WORKERS
+from headrace.planners.side_by_side import rounds_of, together
 from headrace.simulator.replay.replay import replay
 
 LEAST_JOBS, MOST_JOBS = 4, 24

@@ -6,11 +6,6 @@ found does not depend on which of them is faster.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
-
 from headrace.planners.coschedule.dispatching import Dispatcher
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler
@@ -21,8 +16,6 @@ WORKERS = 2
 """Number of searches side by side."""
 BEHIND = 2e-3
 """A worker goes on from the best plan of all workers if its own is longer by more than this share."""
-
-Result = TypeVar("Result")
 
 
 class SearchWorker:
@@ -47,25 +40,3 @@ class SearchWorker:
         if decisions is not None and (self.search is None or value < self.search.value * (1 - slack)):
             seed = self.scheduler.instance.problem.seed + self.number
             self.search = Search(self.scheduler, decisions, seed, costs=self.dispatcher.costs)
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def together(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
-    """The results of all tasks, which run at the same time if there are cores for them."""
-    if len(tasks) == 1 or usable_cores() == 1:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(len(tasks) - 1) as pool:
-        others = [pool.submit(task) for task in tasks[1:]]
-        first = tasks[0]()
-        return [first, *(other.result() for other in others)]
-
-
-def rounds_of(workers: int) -> int:
-    """How many workers one after another a core works through."""
-    return -(-workers // min(workers, usable_cores()))

@@ -190,7 +190,7 @@ def take_all(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, host:
         take(state, tasks, hosts, state.unit[task], host[task])
 
 
-@entry
+@entry(nogil=True)
 def anneal(
     tables: SearchTables,
     solution: Solution,

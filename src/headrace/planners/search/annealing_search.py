@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import ProblemArrays, TaskArrays, problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Floats
@@ -23,6 +23,7 @@ from headrace.planners.search.annealing import anneal, meets_deadlines, restart,
 from headrace.planners.search.random_numbers import random_state
 from headrace.planners.search.records import BLOCK, SearchTables, Solution, Trial
 from headrace.planners.search.rollouts import rolled_out
+from headrace.planners.side_by_side import Ends, searches_side_by_side
 
 _WARMEST, _LEAST_WARM, _COLD = 0.01, 1e-4, 1e-6
 """Temperatures as shares of the makespan,"""
@@ -68,39 +69,78 @@ def annealed(
     """The best plan found from `plan` in `seconds` of moves, or until the clock reaches `until` or `stop` says so;
     never a worse one.
 
-    The seconds are counted, not measured (see `records`), and moves depend only on the seed: the same call gives the
+    If there are two cores, one search starts from a plan of rollouts and one from the given plan. The seconds are
+    counted for each of them, not measured (see `records`), and moves depend only on the seed: the same call gives the
     same plan, unless the clock ends it early.
     """
-    search = _Search(problem, plan, seed)
-    kept = plan
-    if problem.constraints is None:
-        share = min(_ROLLED, _ROLLED_TASK * problem.graph.n_tasks / seconds)
-        rolled, spent = search.rolled(plan, seed, share * seconds, lambda: work_clock() > until or stop())
-        if rolled.makespan < plan.makespan * (1 - 1e-12):
-            kept = rolled
-            tell(kept.makespan)
-        if rolled.makespan < plan.makespan * _CLEARLY_SHORTER:
-            plan = rolled
-        seconds = max(seconds - spent, 0.1 * seconds)
-    sweeps = seconds / _seconds_a_move(problem) / problem.graph.n_tasks
-    rounds = min(_MOST_ROUNDS, max(1, int(sweeps / _SWEEPS / 2)))
-    warmest = min(0.3, max(_WARMEST, _WARMEST_TASK / problem.graph.n_tasks))
-    start = min(warmest, max(_LEAST_WARM, warmest * (sweeps / _SWEEPS) ** 2))
-    chunks = _CHUNKS // rounds
-    for number in range(rounds):
-        if stop():
-            break
-        search.begin(plan)
-        for chunk in range(chunks):
-            warm, cold = (start * (_COLD / start) ** ((chunk + end) / chunks) for end in (0, 1))
-            if search.run(seconds * (number + (chunk + 1) / chunks) / rounds, warm, cold):
-                tell(min(search.best, kept.makespan))
-            if work_clock() > until or stop():
+    ends = Ends(until, stop)
+    first = _Descent(problem, plan, seed, tell, rolls=problem.constraints is None)
+    descents = [
+        first,
+        *(_Descent(problem, plan, seed + k, _untold) for k in range(1, searches_side_by_side())),
+    ]
+    ends.side_by_side([partial(descent.run, seconds) for descent in descents])
+    found = min((descent.result() for descent in descents), key=lambda made: made.makespan)
+    if found.makespan < first.kept.makespan * (1 - 1e-12):
+        tell(found.makespan)
+    return found
+
+
+def _untold(makespan: float) -> None:
+    """Searches in other threads tell nothing."""
+
+
+class _Descent:
+    """Simulated annealing from a plan, or from that of rollouts if it is clearly shorter."""
+
+    def __init__(
+        self, problem: Problem, plan: Plan, seed: int, tell: Callable[[float], None], *, rolls: bool = False
+    ) -> None:
+        self.problem, self.plan, self.seed, self.tell, self.rolls = problem, plan, seed, tell, rolls
+        self.search = _Search(problem, plan, seed)
+        self.kept = plan
+        """The best plan before annealing."""
+
+    def run(self, seconds: float, stop: Callable[[], bool]) -> None:
+        """Search for this much counted time, or until `stop` says so."""
+        plan = self.plan
+        if self.rolls:
+            plan, spent = self._rolled(plan, seconds, stop)
+            seconds = max(seconds - spent, 0.1 * seconds)
+        n = self.problem.graph.n_tasks
+        sweeps = seconds / _seconds_a_move(self.problem) / n
+        rounds = min(_MOST_ROUNDS, max(1, int(sweeps / _SWEEPS / 2)))
+        warmest = min(0.3, max(_WARMEST, _WARMEST_TASK / n))
+        start = min(warmest, max(_LEAST_WARM, warmest * (sweeps / _SWEEPS) ** 2))
+        chunks = _CHUNKS // rounds
+        for number in range(rounds):
+            if stop():
                 break
-    better = search.plan(plan.scheduler)
-    if problem.constraints is not None and next(failures(problem, better), None) is not None:
-        return kept  # tasks inserted into gaps can delay others past a deadline
-    return better if better.makespan < kept.makespan else kept
+            self.search.begin(plan)
+            for chunk in range(chunks):
+                warm, cold = (start * (_COLD / start) ** ((chunk + end) / chunks) for end in (0, 1))
+                if self.search.run(seconds * (number + (chunk + 1) / chunks) / rounds, warm, cold):
+                    self.tell(min(self.search.best, self.kept.makespan))
+                if stop():
+                    break
+
+    def _rolled(self, plan: Plan, seconds: float, stop: Callable[[], bool]) -> tuple[Plan, float]:
+        """The plan to start from, and counted seconds."""
+        share = min(_ROLLED, _ROLLED_TASK * self.problem.graph.n_tasks / seconds)
+        rolled, spent = self.search.rolled(plan, self.seed, share * seconds, stop)
+        if rolled.makespan < plan.makespan * (1 - 1e-12):
+            self.kept = rolled
+            self.tell(rolled.makespan)
+        return (rolled if rolled.makespan < plan.makespan * _CLEARLY_SHORTER else plan), spent
+
+    def result(self) -> Plan:
+        """The best plan found."""
+        if not np.isfinite(self.search.best):
+            return self.kept
+        better = self.search.plan(self.plan.scheduler)
+        if self.problem.constraints is not None and next(failures(self.problem, better), None) is not None:
+            return self.kept  # tasks inserted into gaps can delay others past a deadline
+        return better if better.makespan < self.kept.makespan else self.kept
 
 
 def _seconds_a_move(problem: Problem) -> float:

@@ -23,7 +23,7 @@ TASK, INPUT, TRY_TASK, TRY_INPUT = 0.5e-6, 0.5e-6, 0.2e-6, 0.15e-6
 """Counted seconds for a task and for each of its inputs, and for trying one of several hosts."""
 
 
-@entry
+@entry(nogil=True)
 def list_pass(
     problem: ProblemArrays,
     schedule: PartialSchedule,

@@ -136,7 +136,7 @@ def _room(tables: SearchTables, n: int, seed: int) -> Rolled:
     )
 
 
-@entry
+@entry(nogil=True)
 def roll(tables: SearchTables, outlook: Outlook, rolled: Rolled, first: int, last: int) -> None:
     """Decide on the tasks at positions first .. last - 1 of the order."""
     order, kept = outlook.order, rolled.kept
