@@ -25,6 +25,7 @@ from headrace.planners.coschedule.improving import Improving
 from headrace.planners.coschedule.instance import instance_of
 from headrace.planners.coschedule.large_search import LargeSearch, decisions_of
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
+from headrace.planners.coschedule.local_search import Search
 from headrace.planners.coschedule.lp import Relaxer
 from headrace.planners.coschedule.neighbourhood import decide_anew
 from headrace.planners.coschedule.planner import Coschedule
@@ -249,6 +250,14 @@ def test_a_plan_is_a_solution_of_its_neighbourhoods_whatever_the_rounding(seed: 
         assert found.plan is not None
 
 
+def test_a_neighbourhood_ends_with_the_clock() -> None:
+    program, platform = tiered_grid(40, 1)
+    scheduler, plan = all_at(program, platform, 0)
+    ticks, began = ticks_of(scheduler.instance, plan), work_clock()
+    decide_anew(scheduler.instance, plan, list(range(24)), ticks, 60.0, began + 0.2)
+    assert work_clock() - began < 4
+
+
 @pytest.mark.slow
 def test_search_in_neighbourhoods_only_gets_better_and_stays_valid() -> None:
     program, platform = tiered_grid(12, 3)
@@ -260,6 +269,34 @@ def test_search_in_neighbourhoods_only_gets_better_and_stays_valid() -> None:
         require_valid(program, platform, search.best)
         assert search.best.makespan <= before * 1.1
     assert search.best.makespan < plan.makespan
+
+
+def test_a_search_goes_on_when_others_have_let_its_scheduler_grow() -> None:
+    program, platform = tiered_grid(40, 4)
+    scheduler, plan = all_at(program, platform, 1)
+    search = Search(scheduler, decisions_of(scheduler.instance, plan), 0)
+    search.run(20)
+    scheduler.grow()
+    search.run(20)
+    assert scheduler.value(search.best) == search.value
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_file_is_sent_where_nothing_needs_it(seed: int) -> None:
+    program, platform = rich_case(seed)
+    try:
+        plan = planned(program, platform, 0.5)
+    except NoPlan:
+        pytest.skip("this case has no plan")
+    goals = program.graph.destinations.places_by_item(program.graph, platform)
+    place = platform.network.host_place[plan.host]
+    sent = list(
+        zip(plan.move_item.tolist(), plan.move_source.tolist(), plan.move_target.tolist(), strict=True)
+    )
+    for item, _, target in sent:
+        readers = program.graph.readers[slice(*program.graph.reader_ptr[item : item + 2])]
+        relayed = any(i == item and source == target for i, source, _ in sent)
+        assert relayed or target in place[readers] or target in goals.get(item, ())
 
 
 def test_decisions_of_a_list_schedule_give_it_again() -> None:
