@@ -33,6 +33,7 @@ from headrace.planners.coschedule.relaxation import quick_bound, weighted_bound
 from headrace.planners.coschedule.workers import SearchWorker, together
 from headrace.planners.registry import make
 from headrace.report.resources import disk_levels, level_of
+from headrace.simulator.replay.replay import replay
 from headrace.testing.tiered_grid import tiered_grid
 from planners.coschedule.cases import rich_case
 from planners.coschedule.oracle import least_makespan
@@ -222,6 +223,48 @@ def all_at(program: Program, platform: Platform, host: int) -> tuple[ListSchedul
     order = np.arange(instance.n, dtype=np.int32)
     decisions = Decisions(order, np.full(instance.n, host, np.int32), **undecided_paths(instance))
     return scheduler, scheduler.plan(decisions, "test")
+
+
+def test_times_on_fair_links_are_those_of_the_plan_carried_out_where_disks_are_full() -> None:
+    """Transfers begin together with jobs that take up the same disk."""
+    platform = Platform(
+        (
+            Site("store", storage=143.2),
+            Site("site", (Host("quick", speed=1.5, cores=2), Host("slow", cores=3)), storage=184.25),
+        ),
+        (Link("store", "site", 2.605, latency=0.5, shared=True),),
+        contention="fair",
+        routing="links",
+    )
+    program = Program("full")
+    for name, size, sites in (
+        ("shared", 4.63, "store"),
+        ("in0", 18.8, "store"),
+        ("in1", 26.61, "site"),
+        ("in2", 7.93, "store"),
+        ("near2", 5.37, "site"),
+        ("in4", 10.57, "site"),
+        ("in5", 33.82, "site"),
+        ("in6", 13.46, "store"),
+        ("near6", 3.05, "site"),
+    ):
+        program.input(name, size=size, sites=[sites])
+    jobs = (
+        (57.24, 1, 13.8, ["in0"]),
+        (39.13, 1, 11.9, ["shared", "in1", "out0"]),
+        (23.78, 1, 15.68, ["shared", "in2", "near2"]),
+        (5.61, 2, 18.04, []),
+        (39.62, 2, 13.38, ["in4"]),
+        (50.14, 1, 7.07, ["in5"]),
+        (54.64, 1, 1.02, ["in6", "near6"]),
+    )
+    for k, (work, cores, size, inputs) in enumerate(jobs):
+        made = program.task(
+            None, inputs=inputs, outputs={f"out{k}": size}, work=work, cores=cores, name=f"j{k}"
+        )
+        program.output(made, sites=["store" if k in (0, 6) else "site"])
+    plan = planned(program, platform, 0.3)
+    assert replay(plan).makespan == pytest.approx(plan.makespan)
 
 
 def test_a_neighbourhood_moves_jobs_from_a_full_host_to_idle_ones() -> None:
