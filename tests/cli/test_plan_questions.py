@@ -141,6 +141,23 @@ def test_what_if_is_the_changed_problem_solved_from_scratch(seed: int) -> None:
     assert answer.makespan == fresh.makespan
 
 
+def test_a_faster_link_may_attract_transfers_to_one_that_is_in_use() -> None:
+    """Then x goes over b, and shares the link to c with y."""
+    platform = Platform(
+        (Site("a"), Site("b"), Site("c", (Host("n", cores=2),))),
+        (Link("a", "c", 1e6), Link("a", "b", 1e6), Link("b", "c", 1.5e6)),
+        contention="fifo",
+    )
+    program = Program("two")
+    program.task(None, inputs=[program.input("x", size=10e6, sites=["a"])], work=1, name="j1")
+    program.task(None, inputs=[program.input("y", size=15e6, sites=["b"])], work=1, name="j2")
+    present = solve(program.graph, platform)
+    assert present.makespan == pytest.approx(11)
+    attracted, unused = what_if(program.graph, platform, ["link a-b x10", "link a-b x1.1"], solve, present)
+    assert attracted.makespan == attracted.bound == pytest.approx(10 + 10 / 1.5 + 1)
+    assert unused.makespan == pytest.approx(11)
+
+
 def test_no_answer_is_longer_than_a_plan_that_remains_possible(files: list[str]) -> None:
     graph, platform = load_program(files[0]).graph, Platform.read(files[2])
     present = solve(graph, platform)

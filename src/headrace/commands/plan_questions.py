@@ -99,19 +99,28 @@ def _outcome(
         shorter = present is not None and made.makespan < present.makespan * (1 - 1e-9)
         luck = shorter and remains_possible(made, graph, platform)
         return Outcome(text, made.makespan, made.bound, possible_now=luck)
-    if not (_only_adds(platform, change) or remains_possible(present, located, changed)):
+    if not (_only_adds(present, change, changed) or remains_possible(present, located, changed)):
         return Outcome(text, made.makespan, made.bound)
     return Outcome(text, present.makespan, min(made.bound, present.makespan), longer=made.makespan)
 
 
-def _only_adds(platform: Platform, change: Change) -> bool:
-    """Whether every plan for the platform is possible after the change, with the same starts.
+def _only_adds(present: Plan, change: Change, changed: Platform) -> bool:
+    """Whether a plan is possible after the change, with the same starts, because nothing gets slower or less.
 
-    On fair links a transfer that ends earlier may slow others down.
+    On fair links a transfer that ends earlier may slow others down. Where routes are the quickest ones, a faster link
+    may attract transfers to links that are in use.
     """
-    if platform.contention == "fair":
+    if present.platform.contention == "fair":
+        return False
+    if change.kind == "link" and not _same_routes(present, changed):
         return False
     return change.operation in ("add", "more") or (change.operation == "multiply" and change.amount >= 1.0)
+
+
+def _same_routes(present: Plan, changed: Platform) -> bool:
+    """Whether the transfers of a plan take the same links on a platform that has the same ones."""
+    pairs = set(zip(present.move_source.tolist(), present.move_target.tolist(), strict=True))
+    return all(present.platform.network.route(p, q) == changed.network.route(p, q) for p, q in pairs)
 
 
 def require_hosts(platform: Platform, hosts: Sequence[str]) -> None:

@@ -91,17 +91,32 @@ def fetches(plan: Plan, moves: NDArray[np.int64], now: float, prefetch: bool) ->
     `prefetch`: the plan assumes that inputs are sent for as many tasks ahead as the run prefetches.
     """
     places, items = plan.platform.network.place_names, plan.graph.item_names
+    ahead = _towards_readers(plan) if prefetch else np.zeros(len(plan.move_item), np.bool_)
     return [
         Fetch(
             items[plan.move_item[k]],
             places[plan.move_source[k]],
             places[plan.move_target[k]],
             now + float(plan.move_start[k]),
-            prefetch,
+            bool(ahead[k]),
             plan.in_turn,
         )
         for k in moves.tolist()
     ]
+
+
+def _towards_readers(plan: Plan) -> Bools:
+    """Which transfers bring an item to tasks that read it, or on its way there: O((reads + transfers) log * hops)."""
+    graph, network = plan.graph, plan.platform.network
+    source = plan.move_item.astype(np.int64) * network.n_places + plan.move_source
+    target = plan.move_item.astype(np.int64) * network.n_places + plan.move_target
+    reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
+    towards = np.isin(
+        target, graph.reads.astype(np.int64) * network.n_places + network.host_place[plan.host[reader]]
+    )
+    while (onward := np.isin(target, source[towards]) & ~towards).any():
+        towards |= onward
+    return towards
 
 
 def deliveries(view: RunView, plan: Plan) -> list[Deliver]:

@@ -24,6 +24,9 @@ from headrace.planners.list.round_robin import RoundRobin
 if TYPE_CHECKING:
     from headrace.core.scheduler import Scheduler
 
+SEARCH_TIME = 0.2
+"""Seconds for which planners that search until their time is up do so, for each of several small plans."""
+
 
 def warm_up(scheduler: Scheduler) -> None:
     """Compile all code that a run under this scheduler needs, before its clock starts, by a small simulated run.
@@ -49,6 +52,8 @@ def warm_up(scheduler: Scheduler) -> None:
     copied = deepcopy(scheduler)
     if isinstance(copied, Replan):
         copied.first = None
+        if getattr(copied.planner, "time", 0.0) > SEARCH_TIME:
+            setattr(copied.planner, "time", SEARCH_TIME)  # noqa: B010 (not all planners have it)
     if is_obeying(copied):  # its constraints are those of another program
         obeying(copied, Constraints.none(program.graph.n_tasks, len(platform.hosts)))
     estimates = HistoryEstimates(program.graph, platform)

@@ -25,6 +25,7 @@ from headrace.planners.coschedule.improving import Improving
 from headrace.planners.coschedule.instance import instance_of
 from headrace.planners.coschedule.large_search import LargeSearch, decisions_of
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
+from headrace.planners.coschedule.local_search import Search
 from headrace.planners.coschedule.lp import Relaxer
 from headrace.planners.coschedule.neighbourhood import decide_anew
 from headrace.planners.coschedule.planner import Coschedule
@@ -33,6 +34,7 @@ from headrace.planners.coschedule.workers import SearchWorker
 from headrace.planners.registry import make
 from headrace.planners.side_by_side import together
 from headrace.report.resources import disk_levels, level_of
+from headrace.simulator.replay.replay import replay
 from headrace.testing.tiered_grid import tiered_grid
 from planners.coschedule.cases import rich_case
 from planners.coschedule.oracle import least_makespan
@@ -224,6 +226,48 @@ def all_at(program: Program, platform: Platform, host: int) -> tuple[ListSchedul
     return scheduler, scheduler.plan(decisions, "test")
 
 
+def test_times_on_fair_links_are_those_of_the_plan_carried_out_where_disks_are_full() -> None:
+    """Transfers begin together with jobs that take up the same disk."""
+    platform = Platform(
+        (
+            Site("store", storage=143.2),
+            Site("site", (Host("quick", speed=1.5, cores=2), Host("slow", cores=3)), storage=184.25),
+        ),
+        (Link("store", "site", 2.605, latency=0.5, shared=True),),
+        contention="fair",
+        routing="links",
+    )
+    program = Program("full")
+    for name, size, sites in (
+        ("shared", 4.63, "store"),
+        ("in0", 18.8, "store"),
+        ("in1", 26.61, "site"),
+        ("in2", 7.93, "store"),
+        ("near2", 5.37, "site"),
+        ("in4", 10.57, "site"),
+        ("in5", 33.82, "site"),
+        ("in6", 13.46, "store"),
+        ("near6", 3.05, "site"),
+    ):
+        program.input(name, size=size, sites=[sites])
+    jobs = (
+        (57.24, 1, 13.8, ["in0"]),
+        (39.13, 1, 11.9, ["shared", "in1", "out0"]),
+        (23.78, 1, 15.68, ["shared", "in2", "near2"]),
+        (5.61, 2, 18.04, []),
+        (39.62, 2, 13.38, ["in4"]),
+        (50.14, 1, 7.07, ["in5"]),
+        (54.64, 1, 1.02, ["in6", "near6"]),
+    )
+    for k, (work, cores, size, inputs) in enumerate(jobs):
+        made = program.task(
+            None, inputs=inputs, outputs={f"out{k}": size}, work=work, cores=cores, name=f"j{k}"
+        )
+        program.output(made, sites=["store" if k in (0, 6) else "site"])
+    plan = planned(program, platform, 0.3)
+    assert replay(plan).makespan == pytest.approx(plan.makespan)
+
+
 def test_a_neighbourhood_moves_jobs_from_a_full_host_to_idle_ones() -> None:
     program, platform = tiered_grid(16, 2)[0], tiered_grid(200, 2)[1]  # all times of which are whole seconds
     scheduler, plan = all_at(program, platform, 0)
@@ -250,6 +294,14 @@ def test_a_plan_is_a_solution_of_its_neighbourhoods_whatever_the_rounding(seed: 
         assert found.plan is not None
 
 
+def test_a_neighbourhood_ends_with_the_clock() -> None:
+    program, platform = tiered_grid(40, 1)
+    scheduler, plan = all_at(program, platform, 0)
+    ticks, began = ticks_of(scheduler.instance, plan), work_clock()
+    decide_anew(scheduler.instance, plan, list(range(24)), ticks, 60.0, began + 0.2)
+    assert work_clock() - began < 4
+
+
 @pytest.mark.slow
 def test_search_in_neighbourhoods_only_gets_better_and_stays_valid() -> None:
     program, platform = tiered_grid(12, 3)
@@ -261,6 +313,34 @@ def test_search_in_neighbourhoods_only_gets_better_and_stays_valid() -> None:
         require_valid(program, platform, search.best)
         assert search.best.makespan <= before * 1.1
     assert search.best.makespan < plan.makespan
+
+
+def test_a_search_goes_on_when_others_have_let_its_scheduler_grow() -> None:
+    program, platform = tiered_grid(40, 4)
+    scheduler, plan = all_at(program, platform, 1)
+    search = Search(scheduler, decisions_of(scheduler.instance, plan), 0)
+    search.run(20)
+    scheduler.grow()
+    search.run(20)
+    assert scheduler.value(search.best) == search.value
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_file_is_sent_where_nothing_needs_it(seed: int) -> None:
+    program, platform = rich_case(seed)
+    try:
+        plan = planned(program, platform, 0.5)
+    except NoPlan:
+        pytest.skip("this case has no plan")
+    goals = program.graph.destinations.places_by_item(program.graph, platform)
+    place = platform.network.host_place[plan.host]
+    sent = list(
+        zip(plan.move_item.tolist(), plan.move_source.tolist(), plan.move_target.tolist(), strict=True)
+    )
+    for item, _, target in sent:
+        readers = program.graph.readers[slice(*program.graph.reader_ptr[item : item + 2])]
+        relayed = any(i == item and source == target for i, source, _ in sent)
+        assert relayed or target in place[readers] or target in goals.get(item, ())
 
 
 def test_decisions_of_a_list_schedule_give_it_again() -> None:

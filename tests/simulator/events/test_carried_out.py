@@ -9,7 +9,8 @@ from bench.generated.relays import RelayShape, relay_case
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Problem
-from headrace.model.platform import Contention
+from headrace.model.platform import Contention, Host, Link, Platform, Site
+from headrace.model.program import Program
 from headrace.online.adapter import is_scheduler
 from headrace.planners.registry import make, names
 from headrace.simulator.events.backend import simulate_scheduler
@@ -64,3 +65,23 @@ def test_a_plan_takes_no_longer_than_planned_if_nothing_changes(
     found = [carried_out(seed, name, contention) for seed in range(seeds // 9 if name in OPTIONS else seeds)]
     late = [f"{what}: {ratio:.6f} times the plan" for what, ratio in found if ratio > limit]
     assert not late, "\n".join(late)
+
+
+def test_a_result_is_relayed_at_once_on_fair_links() -> None:
+    """It must reach a site two links away, while another host works for a long time."""
+    platform = Platform(
+        (Site("a", (Host("n1"),)), Site("b"), Site("c", (Host("n2", speed=0.01),))),
+        (Link("a", "b", 1.0), Link("b", "c", 1.0)),
+        contention="fair",
+        routing="links",
+    )
+    program = Program("results")
+    raw = program.input("raw", size=1, sites=["a"])
+    program.output(program.task(None, inputs=[raw], outputs={"out": 5}, work=1, name="short"), sites=["c"])
+    program.task(None, inputs=[program.input("own", size=100, sites=["c"])], work=1, name="long")
+    planner = make("coschedule", time=0.2)
+    plan = planner.plan(Problem(program.graph, platform))
+    assert plan.makespan == 100
+    run = simulate_scheduler(program.graph, platform, Replan(planner, ReplanPolicy(replan="neither")))
+    arrived = [t.finish for t in run.executed.transfers() if t.data == "out"]
+    assert arrived == [6.0, 11.0]

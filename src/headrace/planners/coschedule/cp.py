@@ -14,6 +14,7 @@ from headrace.model.check_case import overlaps
 from headrace.model.errors import BadPlan
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
+from headrace.planners.coschedule.holding import without_needless_moves
 from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.judge import is_valid
 from headrace.planners.coschedule.list_scheduler import first_cores
@@ -438,7 +439,7 @@ class _Model:
         item = np.array([i for i, _, _ in used], np.int32)
         arc = np.array([a for _, a, _ in used], np.int32)
         begin = np.array([s for _, _, s in used], np.float64)
-        return Plan(
+        made = Plan(
             graph=graph,
             platform=instance.problem.platform,
             scheduler="coschedule",
@@ -453,3 +454,4 @@ class _Model:
             move_finish=begin
             + (arcs.latency[arc] + instance.size[item] / arcs.bandwidth[arc] if len(arc) else 0.0),
         )
+        return without_needless_moves(instance, made)

@@ -365,7 +365,8 @@ class Improving:
         if (constraints is not None and constraints.needs != "all") or self._late:
             return
         if self._neighbours is None:
-            self._neighbours = LargeSearch(self.scheduler, self.plan(""), self.instance.problem.seed)
+            seed = self.instance.problem.seed
+            self._neighbours = LargeSearch(self.scheduler, self.plan(""), seed, self.latest)
         large, until = self._neighbours, self.left - min(seconds, self.left)
         if self.value < large.best.makespan * (1 - 1e-12):
             large.replace(self.plan(""))

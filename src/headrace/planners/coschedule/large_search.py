@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from functools import partial
 
 import numpy as np
@@ -32,13 +33,15 @@ _MEAN_WEIGHT = 0.1
 class LargeSearch:
     """Improves a plan; the sequence of neighbourhoods follows from the seed and from what was found."""
 
-    def __init__(self, scheduler: ListScheduler, plan: Plan, seed: int) -> None:
+    def __init__(self, scheduler: ListScheduler, plan: Plan, seed: int, until: float = math.inf) -> None:
+        """No neighbourhood is searched beyond `until` on the work clock."""
         self.instance = scheduler.instance
         self.best = plan
         self.decisions: Decisions | None = None
         """Decisions whose list schedule is the best plan; None if there are none."""
         self._scheduler = scheduler
         self._random = np.random.default_rng([seed, 2])
+        self._until = until
         self._size = 8.0
         self._score = score_of(self.instance, plan)
 
@@ -51,7 +54,8 @@ class LargeSearch:
         """Try two neighbourhoods at the same time; returns the seconds of work."""
         ticks, plan = ticks_of(self.instance, self.best), self.best
         tries = [
-            partial(decide_anew, self.instance, plan, self._choose(), ticks, SOLVING) for _ in range(WORKERS)
+            partial(decide_anew, self.instance, plan, self._choose(), ticks, SOLVING, self._until)
+            for _ in range(WORKERS)
         ]
         for found in (answers := together(tries)):
             early = found.work < 0.7 * SOLVING

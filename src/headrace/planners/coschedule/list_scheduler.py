@@ -70,7 +70,8 @@ class ListScheduler:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.arrays = instance_arrays(instance)
-        self._room = 16 * instance.n + 16 * len(instance.problem.platform.network.link_bandwidth) + 64
+        self.room = 16 * instance.n + 16 * len(instance.problem.platform.network.link_bandwidth) + 64
+        """Number of bookings for which there is room. Snapshots can be restored while it is the same."""
         self._make_room()
 
     def _make_room(self) -> None:
@@ -79,9 +80,9 @@ class ListScheduler:
         entries = len(instance.reads) + len(instance.writes)
         n_links = instance.problem.platform.network.n_links
         most = int(np.diff(instance.read_ptr).max(initial=0) + np.diff(instance.write_ptr).max(initial=0))
-        self.links = exclusive_calendar(n_links, self._room)
+        self.links = exclusive_calendar(n_links, self.room)
         shared = len(instance.host_place) + len(instance.storage) + self.arrays.room.size
-        self.usage = shared_calendar(shared, self._room * (1 + self.arrays.room.shape[1]))
+        self.usage = shared_calendar(shared, self.room * (1 + self.arrays.room.shape[1]))
         self.copies = new_copies(len(instance.size) * instance.places + 1, self.arrays.limited_storage)
         self.schedule = new_schedule(instance.n, entries * max(1, hops))
         self.workspace = new_workspace(
@@ -90,7 +91,7 @@ class ListScheduler:
 
     def grow(self) -> None:
         """Double the size of the arrays."""
-        self._room *= 2
+        self.room *= 2
         self._make_room()
 
     @property

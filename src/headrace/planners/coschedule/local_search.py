@@ -80,6 +80,7 @@ class Search:
         count = max(1, min(SNAPSHOTS, n, int(MOST_BYTES / each)))
         self._width = -(-n // count)
         self._snapshots = []
+        self._room = self.scheduler.room
 
     def run(self, trials: int) -> None:
         """Run this many trials."""
@@ -128,6 +129,8 @@ class Search:
         scheduler, n = self.scheduler, len(self._now.order)
         if changed < 0:
             return scheduler.value(self._now)
+        if scheduler.room != self._room:  # others that use the scheduler have let it grow
+            self._make_room()
         chosen = self._now.arrays()
         while True:
             at = min(len(self._snapshots) - 1, changed // self._width)

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.cp import Ticks, byte_grain
-from headrace.planners.coschedule.holding import holdings
+from headrace.planners.coschedule.holding import holdings, without_needless_moves
 from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.list_scheduler import first_cores
 from headrace.planners.coschedule.room import add_room
@@ -36,9 +37,12 @@ class Better:
     work: float
 
 
-def decide_anew(instance: Instance, plan: Plan, free: list[int], ticks: Ticks, seconds: float) -> Better:
+def decide_anew(
+    instance: Instance, plan: Plan, free: list[int], ticks: Ticks, seconds: float, until: float = math.inf
+) -> Better:
     """Decide these jobs anew for some seconds of deterministic work, on one thread.
 
+    On a slow machine, or where the solver counts less work than it does, it ends when the work clock says `until`.
     If the ticks are not exact, the times of the answer are rounded and must be derived again from its orders.
     """
     from ortools.sat.python import cp_model
@@ -48,7 +52,7 @@ def decide_anew(instance: Instance, plan: Plan, free: list[int], ticks: Ticks, s
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1 + len(free)
     solver.parameters.max_deterministic_time = seconds * _PACE
-    solver.parameters.max_time_in_seconds = 3 * seconds + 1
+    solver.parameters.max_time_in_seconds = min(3 * seconds + 1, max(0.1, until - work_clock()))
     solver.parameters.cp_model_presolve = True
     solver.parameters.symmetry_level = 0
     status = solver.solve(part.model)
@@ -335,7 +339,7 @@ class _Part:
         arcs = instance.paths.arcs
         length = arcs.latency[arc] + instance.size[item] / arcs.bandwidth[arc]
         rounding = 0.0 if self.ticks.exact else 3 * unit
-        return replace(
+        made = replace(
             old,
             host=host,
             core=first_cores(old.graph, instance.host_cores, host, start, finish, rounding),
@@ -347,6 +351,7 @@ class _Part:
             move_start=np.concatenate((old.move_start[keep], begin)),
             move_finish=np.concatenate((old.move_finish[keep], begin + length)),
         )
+        return without_needless_moves(instance, made)
 
 
 @dataclass(frozen=True, eq=False)
