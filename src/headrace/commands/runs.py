@@ -279,12 +279,14 @@ def run_report(run: str) -> dict[str, Any]:
 def report_lines(report: Mapping[str, Any]) -> list[str]:
     """The report of a run as text.
 
-    >>> report_lines({"sources": {"links": "as given"}, "deviations": None})
+    >>> report_lines({"sources": {"links": "as given", "engine": "not known"}, "deviations": None})
     ['links: as given']
     """
     from headrace.report.deviations import Deviations, Split
+    from headrace.run_platform import UNKNOWN
 
-    lines = [f"{what.replace('_', ' ')}: {text}" for what, text in (report.get("sources") or {}).items()]
+    sources = report.get("sources") or {}
+    lines = [f"{what.replace('_', ' ')}: {text}" for what, text in sources.items() if text != UNKNOWN]
     split = report.get("deviations")
     if split:
         planned = None if split["planned"] is None else Split(**split["planned"])
