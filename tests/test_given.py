@@ -362,6 +362,15 @@ def test_names_are_escaped_in_notebooks() -> None:
         assert "<i>" not in page
 
 
+def test_notebooks_show_the_memory_and_resources_of_hosts() -> None:
+    hosts = [hr.Host("a", memory="8 GB", resources={"gpu": 2}), hr.Host("b")]
+    shown = hr.Platform([hr.Site("s", hosts)])._repr_html_()
+    assert "<th>memory</th><th>resources</th>" in shown
+    assert "<td>8 GB</td><td>2 gpu</td>" in shown
+    assert "<td>unlimited</td><td></td>" in shown
+    assert "memory" not in LAB_OF_TWO._repr_html_()
+
+
 def test_charts_and_tables_of_plans(tmp_path: Path) -> None:
     program = hr.Program()
     x = program.task(None, name="a", outputs={"x": "1 kB"})
