@@ -167,7 +167,8 @@ def _print(
         told = dict(zip(headers, row, strict=True))
         if told.get("error"):
             place = f" on {told['host']}" if told["host"] else ""
-            typer.echo(f"task {told['task']!r} failed{place}: {told['error']}")
+            error = told["error"].removeprefix(f"task {told['task']!r}: ")
+            typer.echo(f"task {told['task']!r} failed{place}: {error}")
     if facts:
         _print_facts(facts)
     if report:
