@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from headrace.core.task_window import Reduction
 from headrace.model.arguments import as_float, as_whole, short
 from headrace.model.errors import UsageError
-from headrace.model.units import as_seconds
+from headrace.model.units import as_seconds, quantity
 
 PlanningEvents = Literal["once", "S1", "S2", "S3"]
 WhenImpossible = Literal["stop", "drop"]
@@ -45,9 +46,10 @@ class ReplanPolicy:
         default=None,
         metadata={
             "option": "--interval",
-            "help": "Seconds between the first two plans of S1, S2 and S3.",
+            "help": "Time between the first two plans of S1, S2 and S3.",
             "default_text": "4 mean run times",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--interval"),
         },
     )
     horizon: float | Literal["tuned"] = field(

@@ -67,15 +67,17 @@ class RunPolicy:
         default=1.0,
         metadata={
             "option": "--backoff",
-            "metavar": "SECONDS",
-            "help": "Seconds to wait before the first retry of a task; the wait doubles with each further one.",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--backoff"),
+            "help": "How long to wait before the first retry of a task; the wait doubles with each further one.",
         },
     )
     timeout: float | None = field(
         default=None,
         metadata={
             "option": "--timeout",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--timeout"),
             "help": "How long one attempt of a task may take.",
             "default_text": "no limit",
         },
