@@ -24,6 +24,7 @@ from headrace.predict.parameters import task_parameters
 from headrace.record.task_code import code_digests
 from headrace.run_results import Results
 from headrace.runtime.execute import Outcome
+from headrace.runtime.run_policy import RunPolicy
 
 LAB_OF_TWO = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
 LAB = 'name = "lab"\n[[site]]\nname = "s"\nbandwidth = "1 MB/s"\n[[site.host]]\nname = "h1"\nspeed = 2\n'
@@ -117,6 +118,23 @@ SEEDS = (-1, 1.5, "a", None, True, 2**64)
         (lambda p: hr.SimulationConfig(error="x"), "error is 'x', a str"),
         (lambda p: hr.SimulationConfig(policy="neither"), "policy is 'neither', a str"),
         (lambda p: hr.SimulationConfig(planned="soon"), "planned makespan is 'soon', a str"),
+        (lambda p: hr.ReplanPolicy(interval="soon"), "interval is 'soon'"),
+        (lambda p: hr.ReplanPolicy(pause=None), "pause is None"),
+        (lambda p: hr.ReplanPolicy(keep="2"), "keep is '2'"),
+        (lambda p: hr.ReplanPolicy(misprediction="2"), "misprediction is '2'"),
+        (lambda p: hr.ReplanPolicy(replan=3), "replan is 3"),
+        (lambda p: hr.run(p, timeout="soon"), "timeout is 'soon'"),
+        (lambda p: hr.run(p, suspect=None), "suspect is None"),
+        (lambda p: hr.run(p, stretch="2"), "the stretch is '2', a str"),
+        (lambda p: hr.run(p, tls=3), "the tls is 3, an int"),
+        (lambda p: hr.run(p, output=3), "the folder of the results is 3, an int"),
+        (lambda p: hr.run(p, record=3), "the folder of the record is 3, an int"),
+        (lambda p: hr.run(p, platform=3), "the platform is 3, an int"),
+        (lambda p: hr.run(p, policy=3), "the policy is 3, an int"),
+        (lambda p: hr.resume(record=3), "the folder of the record is 3, an int"),
+        (lambda p: hr.sweep(3), "the experiment is 3, an int"),
+        (lambda p: hr.quote(3), "the experiment is 3, an int"),
+        (lambda p: hr.results(3), "the experiment is 3, an int"),
     ],
 )
 def test_arguments_that_make_no_sense_are_named_with_what_to_pass(call: Any, said: str) -> None:
@@ -189,6 +207,8 @@ def test_what_is_a_number_to_numpy_is_one_to_us() -> None:
         (lambda p: p.task(abs, cores=1.5), "cores is 1.5"),
         (lambda p: p.input("x", size="big"), "is not a size"),
         (lambda p: p.input("x", sites="s"), "write sites=['s']"),
+        (lambda p: p.input("x", 3), "write value=3"),
+        (lambda p: p.output(p.input("x"), b"x"), "the path of item 'x' is b'x'"),
     ],
 )
 def test_tasks_that_cannot_be_meant_are_refused_with_what_to_write(make: Any, said: str) -> None:
@@ -212,6 +232,9 @@ def test_tasks_that_cannot_be_meant_are_refused_with_what_to_write(make: Any, sa
         (lambda: hr.Site("s", hosts=["h"]), "'h' is not a Host"),
         (lambda: hr.Host("h", speed="2x"), "speed is '2x'"),
         (lambda: hr.Host("h", memory=[]), "memory is []"),
+        (lambda: hr.Host("h", kinds={"fft": "3x"}), "speed for 'fft' is '3x'"),
+        (lambda: hr.Host("h", kinds=3), "kinds is 3"),
+        (lambda: hr.Host("h", trace="h.trace"), "trace is 'h.trace'"),
         (lambda: hr.Link("a", "b", "10 parsec"), "unknown unit 'parsec'"),
         (lambda: hr.Platform(hr.Site("s")), "expected a list of Site"),
         (lambda: hr.Platform.pairwise([1, 2], "quick"), "is not a rate"),
@@ -239,6 +262,9 @@ def test_units_are_read_everywhere() -> None:
     assert (link.bandwidth, link.latency) == (1e6, 2.0)
     pairs = hr.Platform.pairwise([1, 2], bandwidth="1 MB/s", latency="5 ms")
     assert pairs.network.seconds(0, 1, 1e6) == pytest.approx(1.005)
+    policy = hr.ReplanPolicy(events="S1", interval="2 min", pause="500 ms")
+    assert (policy.interval, policy.pause) == (120.0, 0.5)
+    assert RunPolicy(timeout="1 h", backoff="2 s").timeout == 3600.0  # type: ignore[arg-type]
 
 
 def scaled(x: float, y: float, *, factor: float, offset: float) -> float:
@@ -334,6 +360,15 @@ def test_names_are_escaped_in_notebooks() -> None:
         assert "<script>" not in page
         assert "<b>" not in page
         assert "<i>" not in page
+
+
+def test_notebooks_show_the_memory_and_resources_of_hosts() -> None:
+    hosts = [hr.Host("a", memory="8 GB", resources={"gpu": 2}), hr.Host("b")]
+    shown = hr.Platform([hr.Site("s", hosts)])._repr_html_()
+    assert "<th>memory</th><th>resources</th>" in shown
+    assert "<td>8 GB</td><td>2 gpu</td>" in shown
+    assert "<td>unlimited</td><td></td>" in shown
+    assert "memory" not in LAB_OF_TWO._repr_html_()
 
 
 def test_charts_and_tables_of_plans(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def run(
     if not isinstance(program, Program):
         spec = program if isinstance(program, str | Path) else None
         source = source or (None if spec is None else ProgramSource(str(spec), commands=allow_commands))
-        program = _loaded(program, allow_commands)
+        program = loaded_program(program, allow_commands)
         require_bodies(
             program, spec, allow="add allow_commands=True", emulate="use headrace.runtime.emulate.emulate"
         )
@@ -264,7 +264,7 @@ def run(
         output=output,
         policy=with_fields(policy, more),
     )
-    with Record.open(None if record is None else Path(record)) as book:
+    with Record.open(record) as book:
         launch = Launch.of(program, source, request.stored()).text()
 
         def begin(graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
@@ -275,7 +275,8 @@ def run(
         return carry_out(program, request, book, begin, Listeners(observe, planned, say))
 
 
-def _loaded(given: Any, commands: bool) -> Program:
+def loaded_program(given: Any, commands: bool = False) -> Program:
+    """A program that can be executed; a text or path is its file."""
     found = as_program(given, commands=commands)
     if isinstance(found, Graph):
         raise UsageError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.experiment.diagram import Diagram
 from headrace.experiment.sweep.condition import parse_condition, require_columns, select
+from headrace.model.arguments import wrong_argument
 from headrace.model.errors import UsageError
 from headrace.record import Record
 from headrace.record.experiments import Table, results_table
@@ -64,7 +65,9 @@ def table(
     say: Callable[[str], None] = lambda text: None,
 ) -> Table:
     """The rows that satisfy a condition."""
-    with Record.open(None if record is None else Path(record)) as book:
+    if not isinstance(experiment, str):
+        raise wrong_argument("experiment", experiment, "give its name")
+    with Record.open(record) as book:
         found = results_table(book, experiment, say)
     if where is None:
         return found

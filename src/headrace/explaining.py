@@ -79,7 +79,7 @@ def why(target: str, task: str, *, record: str | Path | None = None) -> list[Ans
     """
     from headrace.record.experiments import experiments, latest
 
-    with Record.open(None if record is None else Path(record)) as book:
+    with Record.open(record) as book:
         known = experiments(book, target)
         if known:
             row = latest(book, target)

@@ -122,7 +122,7 @@ def as_app(given: Any) -> App:
     from headrace.formats.python_program import load_from_file
 
     name = name or "app"
-    found = load_from_file(f"{path}:{name}")
+    found = load_from_file(f"{path}:{name}", lambda value: isinstance(value, App))
     app = found() if callable(found) and not isinstance(found, App) else found
     if not isinstance(app, App):
         raise BadProgram(

@@ -109,7 +109,7 @@ def quote(
     from headrace.record.reuse import find_kept
 
     request = run_request(on=on, **more)
-    with Record.open(None if record is None else Path(record)) as book:
+    with Record.open(record) as book:
         experiment = bind(read_experiment(file), commands=allow_commands)
         say(f"merging {len(experiment.points)} combinations")
         merged = merge(experiment)

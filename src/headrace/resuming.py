@@ -13,6 +13,7 @@ from headrace.execution import (
     carry_out,
     finish_run,
     first_plan,
+    loaded_program,
     result_files,
 )
 from headrace.given import require_arguments
@@ -50,7 +51,7 @@ class Preview:
 
 def resume(
     run: str = "last",
-    program: Program | None = None,
+    program: Program | str | Path | None = None,
     *,
     record: str | Path | None = None,
     anyway: bool = False,
@@ -70,7 +71,7 @@ def resume(
     run
         Its id, or `last`.
     program
-        The program, if it was built by a script; otherwise it is read from its file again.
+        The program, or the name of its file, if it was built by a script; otherwise it is read from its file again.
     record
         As for `run`.
     anyway
@@ -106,7 +107,7 @@ def resume(
     """
     from headrace.record import Record
 
-    with Record.open(None if record is None else Path(record)) as book:
+    with Record.open(record) as book:
         found = _Resumable.find(book, run, program, anyway, say, changes)
         left(len(found.left.program.tasks))
         if not found.left.program.tasks:
@@ -125,7 +126,7 @@ def resume(
 
 def preview_resume(
     run: str = "last",
-    program: Program | None = None,
+    program: Program | str | Path | None = None,
     *,
     record: str | Path | None = None,
     anyway: bool = False,
@@ -135,7 +136,7 @@ def preview_resume(
     """What `resume` would do: nothing is executed or changed."""
     from headrace.record import Record
 
-    with Record.open(None if record is None else Path(record)) as book:
+    with Record.open(record) as book:
         found = _Resumable.find(book, run, program, anyway, say, changes)
         shown = _preview(found.left.program, found.request, book)
         return replace(shown, reused=found.left.reused)
@@ -146,7 +147,7 @@ def preview_run(program: Program, **wanted: Any) -> Preview:
     from headrace.record import Record
 
     record = wanted.pop("record", None)
-    with Record.open(None if record is None else Path(record)) as book:
+    with Record.open(record) as book:
         require_arguments(program)
         require_inputs(program)
         return _preview(program, run_request(**wanted), book)
@@ -178,7 +179,7 @@ class _Resumable:
         cls,
         book: Record,
         run: str,
-        program: Program | None,
+        program: Program | str | Path | None,
         anyway: bool,
         say: Callable[[str], None],
         changes: dict[str, Any],
@@ -189,8 +190,7 @@ class _Resumable:
         if row.status == "running":
             raise UsageError(f"run {row.id} is running", hint=f"headrace cancel {row.id}")
         launch = Launch.parse(book.launch(row.id))
-        if program is None:
-            program = launch.load()
+        program = launch.load() if program is None else loaded_program(program)
         request = _request(launch, changes)
         if not launch.has_structure(program):
             raise ProgramChanged(

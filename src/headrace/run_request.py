@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Scheduler
-from headrace.model.arguments import checked_workers
+from headrace.model.arguments import as_float, checked_path, checked_workers, wrong_argument
 from headrace.model.errors import UsageError
 from headrace.model.platform import Platform
 from headrace.online.adapter import accepted_policy, make_scheduler
@@ -82,10 +82,23 @@ def run_request(*, rules: Rules | None = None, **given: Any) -> RunRequest:
     if isinstance(scheduler, str):
         given["scheduler"] = registered_name(scheduler)
     given["workers"] = checked_workers(given.get("workers"))
+    _require_types(given)
     request = RunRequest(rules=_rules(rules), **given)
     if request.on != "local":
         _refuse_settings_of_local_workers(request)
     return request
+
+
+def _require_types(given: dict[str, Any]) -> None:
+    if "output" in given:
+        checked_path(given["output"], "folder of the results")
+    if as_float(given.get("stretch", 1.0)) is None:
+        raise wrong_argument("stretch", given["stretch"], "give a number above 0")
+    platform, tls = given.get("platform"), given.get("tls")
+    if platform is not None and not isinstance(platform, Platform | str | Path):
+        raise wrong_argument("platform", platform, "give a Platform, or the name of its file")
+    if tls is not None and not isinstance(tls, Mapping):
+        raise wrong_argument("tls", tls, 'give certificate files, such as {"ca": "ca.pem", ...}')
 
 
 def _rules(given: Rules | None) -> RuleSet | None:

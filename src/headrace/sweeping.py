@@ -176,7 +176,7 @@ def sweep(
     kept = more.pop("policy", None) or RunPolicy(keep="all")
     policy = with_fields(kept, {n: more.pop(n) for n in list(more) if n in _POLICY})
     request = run_request(on=on, output=output, policy=policy, **more)
-    with Record.open(None if record is None else Path(record)) as book:
+    with Record.open(record) as book:
         prepared = prepare(file, book, commands=allow_commands, say=say)
         number = _note(prepared, book)
         watch = (lambda event: None) if progress is None else progress(prepared)

@@ -11,7 +11,9 @@ import typer
 from typer.testing import CliRunner
 
 from headrace.commands.dataclass_options import expand_dataclasses, option, options_of
-from headrace.model.errors import UsageError
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.model.errors import HeadraceError, UsageError
+from headrace.runtime.run_policy import RunPolicy
 
 
 @dataclass(frozen=True)
@@ -156,3 +158,19 @@ def test_a_type_that_no_option_can_have() -> None:
 
     with pytest.raises(TypeError, match="dict"):
         _ = options_of(Wrong)[0].parameter
+
+
+@pytest.mark.parametrize(
+    ("record", "option_name"),
+    [
+        (RunPolicy, "--timeout"),
+        (RunPolicy, "--backoff"),
+        (RunPolicy, "--stall"),
+        (ReplanPolicy, "--interval"),
+    ],
+)
+def test_times_have_units(record: type, option_name: str) -> None:
+    (found,) = [each for each in options_of(record) if each.name == option_name]
+    assert (found.value("2 min"), found.value("1.5")) == (120.0, 1.5)
+    with pytest.raises(HeadraceError, match="'soon' is not a time"):
+        found.value("soon")

@@ -229,6 +229,18 @@ def test_defaults_come_from_a_file_and_give_way_to_the_command_line(
     assert json.loads(capsys.readouterr().out)["scheduler"] == "cpop"
 
 
+def test_help_shows_the_defaults_of_the_file_in_place_of_descriptions(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_command(["run", "--help"])
+    assert "[default: (one per core)]" in capsys.readouterr().out
+    (folder / "headrace.toml").write_text("[run]\nworkers = 3\n")
+    run_command(["run", "--help"])
+    shown = capsys.readouterr().out
+    assert "Number of local workers.  [default: 3]" in shown
+    assert "(one per core)" not in shown
+
+
 def test_another_file_can_be_named_or_none(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

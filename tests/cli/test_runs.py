@@ -40,7 +40,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 entry.observe(TaskFinished(1.0, "first", "h0", 0.0, (("x", 5.0),)))
                 entry.observe(DataMoved(1.5, "x", "h0", "h1", 1.0, 5.0))
                 if fails:
-                    entry.observe(TaskErred(2.0, "second", "h1", "ValueError: no such luck"))
+                    entry.observe(TaskErred(2.0, "second", "h1", "task 'second': ValueError: no such luck"))
                 else:
                     entry.observe(TaskFinished(3.5, "second", "h1", 1.5))
                 entry.finish("failed" if fails else "done", 3.5, 1.0)

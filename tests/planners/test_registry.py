@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from headrace.core.scheduler import Problem
-from headrace.model.errors import UsageError
+from headrace.model.errors import BadProgram, UsageError
 from headrace.planners import registry
 from headrace.planners.list.round_robin import RoundRobin
 from headrace.testing.generate import random_platform, random_program
@@ -85,3 +86,18 @@ def test_names_of_packages_are_taken_and_suggested() -> None:
         registry.register(registry.Entry("in-turn", "m", "C", "all", "", ""))
     with pytest.raises(UsageError, match="in-turn"):
         registry.make("in-trun")
+
+
+def test_a_file_without_the_scheduler_names_those_that_it_has(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import headrace as hr\n"
+        "from headrace.planners.list.heft import Heft\n"
+        "program = hr.Program('p')\n"
+        "class Mine:\n"
+        "    name = 'mine'\n"
+        "    def plan(self, problem):\n"
+        "        return None\n"
+    )
+    with pytest.raises(BadProgram, match="does not define 'Other'") as caught:
+        registry.make(f"{tmp_path / 'own.py'}:Other")
+    assert caught.value.hint.endswith("own.py:Mine")

@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
-from headrace.report.explain_run import Stopped, explain, explain_plan, explain_simulated
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskFinished
+from headrace.report.deviations import Deviations, Split
+from headrace.report.explain_run import Explanation, explain, explain_plan, explain_simulated
+from headrace.report.interruptions import Stopped
 from headrace.testing import random_platform, random_program
 
 
@@ -100,7 +102,7 @@ def test_waiting_because_an_execution_was_stopped() -> None:
         TaskFinished(5.0, "y", "a", 0.0),
         TaskFinished(11.0, "x", "a", 5.0),
     ]
-    found = explain(events, program.graph, two_hosts(), 11.0, [Stopped(4.0, "x")])
+    found = explain(events, program.graph, two_hosts(), 11.0, [Stopped(4.0, "x", "b", 0.0)])
     assert found is not None
     assert found.waiting == {
         "input": 0.0,
@@ -180,3 +182,64 @@ def test_nothing_ran() -> None:
     program = hr.Program("x")
     program.task(None, name="a")
     assert explain([], program.graph, two_hosts(), 0.0) is None
+
+
+def test_a_stopped_execution_on_the_path_is_a_fault() -> None:
+    program = hr.Program("stopped")
+    program.task(None, name="x", work=10.0)
+    lab = hr.Platform([hr.Site("s", [hr.Host("a", speed=2.0), hr.Host("b")])])
+    run = hr.simulate(program, lab, "heft", hr.SimulationConfig(faults="kill=a@3+1000"))
+    found = explain_simulated(run)
+    assert found is not None
+    assert run.makespan == pytest.approx(13.0)
+    assert found.split.happened.fault == pytest.approx(3.0)
+    assert found.waiting["fault"] == pytest.approx(3.0)
+    assert found.limit == "a path of 1 task to 'x': running tasks 77%, faults 23%"
+
+
+def test_a_transfer_that_is_cut_off_is_a_fault_until_it_is_sent_again() -> None:
+    """The item is sent at 1 s, cut off at 4 s and sent again at 12 s; it takes 10 s."""
+    program = hr.Program("cut")
+    item = program.task(None, name="x", work=2.0, kind="near", outputs={"d": "100 MB"})
+    program.task(None, name="y", work=20.0, kind="far", inputs=[item])
+    sites = [
+        hr.Site("s", [hr.Host("a", kinds={"near": 2.0, "far": 0.1})], uplink="10 MB/s"),
+        hr.Site("t", [hr.Host("b", kinds={"near": 0.1, "far": 2.0})], uplink="10 MB/s"),
+    ]
+    run = hr.simulate(program, hr.Platform(sites), "heft", hr.SimulationConfig(faults="link=s@4+8"))
+    found = explain_simulated(run)
+    assert found is not None
+    assert (found.waiting["link"], found.waiting["fault"]) == (pytest.approx(10.0), pytest.approx(11.0))
+    assert found.split.happened.link == pytest.approx(10.0)
+    assert found.split.happened.fault == pytest.approx(11.0)
+
+
+def test_a_host_that_is_away_is_a_fault_for_the_tasks_that_wait_for_it() -> None:
+    """Without another host, x is stopped at 2 s and starts again at 7 s, when its host is back."""
+    program = hr.Program("away")
+    program.task(None, name="x", work=6.0)
+    events: list[Event] = [HostLeft(2.0, "a"), HostJoined(7.0, "a"), TaskFinished(13.0, "x", "a", 7.0)]
+    stopped = [Stopped(2.0, "x", "a", 0.0)]
+    found = explain(events, program.graph, two_hosts(), 13.0, stopped)
+    assert found is not None
+    assert found.waiting["fault"] == pytest.approx(7.0)
+    assert found.split.happened.fault == pytest.approx(7.0)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000))
+def test_the_parts_add_up_when_hosts_fail(seed: int) -> None:
+    program, platform = random_program(seed), random_platform(seed)
+    faults = "kill=1@30%+20%,slow=1*0.5@10%"
+    run = hr.simulate(program, platform, "heft", hr.SimulationConfig(error=0.3, faults=faults), seed=seed)
+    found = explain_simulated(run)
+    assert found is not None
+    assert found.split.happened.total == pytest.approx(run.makespan)
+    assert all(seconds >= -1e-9 for seconds in found.waiting.values())
+    starts = run.to_pandas().groupby("task").start.max()
+    assert sum(found.waiting.values()) == pytest.approx(starts.sum())
+
+
+def test_rounding_is_no_cause() -> None:
+    found = Explanation(1.0, ("a", 1.0), {"queue": 1.0, "order": 1e-14}, Deviations(None, Split(1.0)), "x")
+    assert ["tasks waited for", "busy hosts 1 s"] in found.rows()

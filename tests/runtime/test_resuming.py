@@ -200,3 +200,17 @@ def test_two_processes_do_not_resume_the_same_run(cluster: Cluster, tmp_path: Pa
     gate.touch()
     thread.join()
     assert errors == []
+
+
+def test_a_run_is_resumed_with_the_file_of_its_program(cluster: Cluster, tmp_path: Path) -> None:
+    file, home = tmp_path / "one.py", tmp_path / "home"
+    file.write_text(
+        "import headrace as hr\n\n"
+        "program = hr.Program('one')\n"
+        "program.output(program.task(lambda: 42, outputs=['answer']))\n"
+    )
+    hr.run(hr.Program.read(f"{file}:program"), cluster, record=home, output=tmp_path)
+    done = hr.resume("last", f"{file}:program", record=home, on=cluster)
+    assert (done.results["answer"], done.reused) == (42, ("lambda_0",))
+    with pytest.raises(UsageError, match="the program is 3, an int"):
+        hr.resume("last", 3, record=home, on=cluster)  # type: ignore[arg-type]

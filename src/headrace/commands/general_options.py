@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from copy import copy
 from typing import Annotated, Any
 
 import typer
@@ -135,7 +136,7 @@ class GroupedCommand(TyperCommand):
         """Arguments and options in groups, in the order of the help; each with what it does and its default."""
         groups: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            record = _with_default_of_file(parameter, ctx).get_help_record(ctx)
             if record is not None:
                 if parameter.param_type_name == "argument":
                     record = (re.sub(r" <.*>$", "", record[0]), record[1])
@@ -144,6 +145,15 @@ class GroupedCommand(TyperCommand):
         last = [name for name in LAST if name in groups]
         names = [*first, *(n for n in groups if n not in (*first, *last, OPTIONS)), *last]
         return [(name, groups[name]) for name in names]
+
+
+def _with_default_of_file(parameter: Any, ctx: Any) -> Any:
+    """A parameter whose default is described in words shows the default of the configuration file, if it has one."""
+    if parameter.name not in (ctx.default_map or {}) or not isinstance(parameter.show_default, str):
+        return parameter
+    shown = copy(parameter)
+    shown.show_default = True
+    return shown
 
 
 def _group(parameter: Any) -> str:

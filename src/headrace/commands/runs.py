@@ -167,7 +167,8 @@ def _print(
         told = dict(zip(headers, row, strict=True))
         if told.get("error"):
             place = f" on {told['host']}" if told["host"] else ""
-            typer.echo(f"task {told['task']!r} failed{place}: {told['error']}")
+            error = told["error"].removeprefix(f"task {told['task']!r}: ")
+            typer.echo(f"task {told['task']!r} failed{place}: {error}")
     if facts:
         _print_facts(facts)
     if report:
@@ -279,12 +280,14 @@ def run_report(run: str) -> dict[str, Any]:
 def report_lines(report: Mapping[str, Any]) -> list[str]:
     """The report of a run as text.
 
-    >>> report_lines({"sources": {"links": "as given"}, "deviations": None})
+    >>> report_lines({"sources": {"links": "as given", "engine": "not known"}, "deviations": None})
     ['links: as given']
     """
     from headrace.report.deviations import Deviations, Split
+    from headrace.run_platform import UNKNOWN
 
-    lines = [f"{what.replace('_', ' ')}: {text}" for what, text in (report.get("sources") or {}).items()]
+    sources = report.get("sources") or {}
+    lines = [f"{what.replace('_', ' ')}: {text}" for what, text in sources.items() if text != UNKNOWN]
     split = report.get("deviations")
     if split:
         planned = None if split["planned"] is None else Split(**split["planned"])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from headrace.core.task_window import Reduction
+from headrace.model.arguments import as_float, as_whole, short
 from headrace.model.errors import UsageError
+from headrace.model.units import as_seconds, quantity
 
 PlanningEvents = Literal["once", "S1", "S2", "S3"]
 WhenImpossible = Literal["stop", "drop"]
@@ -43,9 +46,10 @@ class ReplanPolicy:
         default=None,
         metadata={
             "option": "--interval",
-            "help": "Seconds between the first two plans of S1, S2 and S3.",
+            "help": "Time between the first two plans of S1, S2 and S3.",
             "default_text": "4 mean run times",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--interval"),
         },
     )
     horizon: float | Literal["tuned"] = field(
@@ -123,15 +127,22 @@ class ReplanPolicy:
     on which hosts at the next planning event, and which items will be in flight on which links."""
 
     def __post_init__(self) -> None:
-        for what, value, least in (
-            ("interval", self.interval, 0.0),
-            ("planning", self.planning, 0.0),
-            ("planning_fixed", self.planning_fixed, 0.0),
-            ("keep", self.keep, 0),
-            ("subset", self.subset, 0),
-        ):
-            if value is not None and not least <= value < math.inf:
-                raise UsageError(f"{what} is {value}", where="replan policy", hint=f"use {least} or more")
+        for what in ("interval", "planning", "planning_fixed", "pause"):
+            given = getattr(self, what)
+            if given is None and what == "interval":
+                continue
+            seconds = as_seconds(given)
+            if seconds is None or not 0.0 <= seconds < math.inf:
+                raise UsageError(f"{what} is {short(given)}", where="replan policy", hint="use 0.0 or more")
+            object.__setattr__(self, what, seconds)
+        for what in ("keep", "subset"):
+            given = getattr(self, what)
+            number = as_whole(given)
+            if number is None or number < 0:
+                raise UsageError(f"{what} is {short(given)}", where="replan policy", hint="use 0 or more")
+        for what in ("misprediction", "threshold"):
+            if as_float(getattr(self, what)) is None:
+                raise UsageError(f"{what} is {short(getattr(self, what))}", hint="use a number")
         if self.interval == 0:
             raise UsageError(
                 "interval is 0", where="replan policy", hint="use a number of seconds above 0, or omit it"
@@ -147,7 +158,9 @@ class ReplanPolicy:
         ):
             if chosen not in known:
                 raise UsageError(f"{what} is {chosen!r}", hint=f"use one of {', '.join(known)}")
-        if self.replan not in GRID_CHANGES and not 0 < self.share < math.inf:
+        if not isinstance(self.replan, str) or (
+            self.replan not in GRID_CHANGES and not 0 < self.share < math.inf
+        ):
             known_changes = ", ".join(GRID_CHANGES)
             raise UsageError(
                 f"replan is {self.replan!r}", hint=f"use one of {known_changes}, or a share such as 10%"

@@ -18,6 +18,7 @@ from headrace.formats.format import Format
 from headrace.formats.shapes import shorten
 from headrace.formats.tables import Table
 from headrace.formats.toml_text import parse_toml
+from headrace.model.arguments import checked_path
 
 MAX_BYTES = 4_000_000
 MAX_SUBSTITUTED = 1_000
@@ -91,7 +92,7 @@ class ExperimentFile:
 
 def read_experiment(path: str | Path) -> ExperimentFile:
     """Read and validate an experiment file: O(bytes + values)."""
-    where = str(path)
+    where = str(checked_path(path, "experiment"))
     top = Table(parse_toml(read_file(path, limit=MAX_BYTES), where), where)
     top.require_known(_TOP)
     substitutions = (*_replacements(top), *_settings(top))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,15 +46,19 @@ def load_python_program(spec: str | Path) -> Program:
     return program
 
 
-def load_from_file(spec: str) -> Any:
-    """Execute `file.py` and return its `name`, given `file.py:name`."""
+def _is_program(value: object) -> bool:
+    return isinstance(value, Program)
+
+
+def load_from_file(spec: str, suits: Callable[[Any], bool] = _is_program) -> Any:
+    """Execute `file.py` and return its `name`, given `file.py:name`; if it has none, say which of its values suit."""
     path_text, _, name = spec.partition(":")
     path = Path(path_text)
     if not path.is_file():
         raise BadFile("no such file", where=path_text, hint="give the path of a Python file")
     module = import_file(path)
     if not hasattr(module, name):
-        made = [key for key, value in vars(module).items() if isinstance(value, Program)]
+        made = [key for key, value in vars(module).items() if suits(value)]
         raise BadProgram(
             f"does not define {name!r}",
             where=path_text,

@@ -66,6 +66,8 @@ class Host:
             resources = checked_resources(self.resources, f"host {self.name!r}", BadPlatform)
             object.__setattr__(self, "resources", resources)
         _require_numbers(self, f"host {self.name!r}", "speed", "load", "cores", "arch", "price", "watts")
+        _require_speeds(self.kinds, f"host {self.name!r}")
+        _require_trace(self.trace, f"host {self.name!r}")
 
     def speed_for(self, kind: str) -> float:
         """
@@ -390,6 +392,20 @@ def _require_numbers(record: Any, where: str, *fields: str) -> None:
 def _require_number(value: Any, what: str, where: str) -> None:
     if as_float(value) is None:
         raise BadPlatform(f"{what} is {short(value)}", where=where, hint="give a number")
+
+
+def _require_speeds(kinds: object, where: str) -> None:
+    if not isinstance(kinds, Mapping):
+        hint = 'give a speed for each kind, such as {"fft": 3.0}'
+        raise BadPlatform(f"kinds is {short(kinds)}", where=where, hint=hint)
+    for kind, speed in kinds.items():
+        _require_number(speed, f"speed for {kind!r}", where)
+
+
+def _require_trace(trace: object, where: str) -> None:
+    if trace is not None and not isinstance(trace, Trace):
+        hint = "give a Trace, or name the file of a trace in a platform file"
+        raise BadPlatform(f"trace is {short(trace)}", where=where, hint=hint)
 
 
 def _all_of(kind: type, given: Any, where: str) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -162,7 +163,7 @@ class Program:
         item = Data(
             checked_text(name, "name", self.name),
             _checked_size(size, name),
-            path=None if path is None else str(path),
+            path=self._checked_path(path, name, f"give the name of a file, or write value={short(path)}"),
             value=value,
             initial_locations=checked_names(sites, "sites", f"item {name!r}"),
         )
@@ -305,9 +306,14 @@ class Program:
                 where=self.name,
                 hint="give destinations to what tasks make",
             )
-        path = None if path is None else str(path)
+        path = self._checked_path(path, name, "give the name of a file")
         self.data[name] = replace(self.data[name], path=path, result=True, destinations=destinations)
         self._graph = None
+
+    def _checked_path(self, path: object, item: str, hint: str) -> str | None:
+        if path is None or isinstance(path, str | os.PathLike):
+            return None if path is None else str(path)
+        raise BadProgram(f"the path of item {item!r} is {short(path)}", where=self.name, hint=hint)
 
     def inputs(self) -> list[Data]:
         """The inputs of the program."""

@@ -44,6 +44,20 @@ def quantity(value: object, what: str, where: str = "") -> float:
     return result
 
 
+def as_seconds(value: object) -> float | None:
+    """Seconds from a number or text with a unit; None for all else.
+
+    >>> as_seconds(3), as_seconds("2 min"), as_seconds("soon")
+    (3.0, 120.0, None)
+    """
+    if not isinstance(value, str):
+        return as_float(value)
+    try:
+        return quantity(value, "time")
+    except HeadraceError:
+        return None
+
+
 def unit_factors(what: str) -> dict[str, float]:
     """The units of a size, rate or time with their factors.
 

@@ -181,9 +181,15 @@ def registered_name(text: str) -> str:
     return next(same, text)
 
 
+def _has_scheduler_methods(value: Any) -> bool:
+    """Whether this is a class of the user's own that plans or reacts."""
+    own = isinstance(value, type) and not value.__module__.startswith("headrace.")
+    return own and any(callable(getattr(value, method, None)) for method in ("plan", "react"))
+
+
 def _maker(name: str) -> Callable[..., Any]:
     if ".py:" in name:
-        own = load_from_file(name)
+        own = load_from_file(name, _has_scheduler_methods)
         if not callable(own):
             raise UsageError(f"{name!r} is not a class", hint="use the name of a planner class")
         return cast(Callable[..., Any], own)

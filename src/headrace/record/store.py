@@ -11,6 +11,7 @@ from sqlite3 import Connection
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from headrace.model.arguments import checked_path
 from headrace.model.errors import BadFile, UsageError
 from headrace.model.events import RuleDropped
 from headrace.model.graph import Graph
@@ -51,11 +52,13 @@ class Record:
         self._clock = clock
 
     @classmethod
-    def open(cls, folder: Path | None = None, *, clock: Callable[[], float] = time.time) -> Self:
+    def open(cls, folder: str | Path | None = None, *, clock: Callable[[], float] = time.time) -> Self:
         """Open the record in a folder, creating it if needed; defaults to $HEADRACE_HOME or ./.headrace.
 
         Runs whose process is gone are marked as lost.
         """
+        if folder is not None:
+            folder = checked_path(folder, "folder of the record")
         chosen = Path(folder or os.environ.get("HEADRACE_HOME") or ".headrace").absolute()
         private_folder(chosen, ("results", "alive", "kept"))
         record = cls(chosen, Database(chosen / FILE_NAME), clock)

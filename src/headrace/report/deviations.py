@@ -7,7 +7,8 @@ belongs to one cause:
 - estimate: a task still ran after that;
 - link: an input was on its way, or waited for its link;
 - queue: all inputs were there, and the host was busy with other tasks;
-- fault: results were computed again after a loss, or the planned host had left;
+- fault: results were computed again after a loss, the planned host had left, an execution ran that was stopped, or an
+  input had to be sent again because its transfer was cut off;
 - overhead: none of these; the engine took its time. In a plan, what it took in earlier runs.
 """
 
@@ -25,6 +26,7 @@ from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.units import show_time
+from headrace.report.interruptions import Interruptions
 
 _NOTABLE = 0.05
 """Causes that explain less than this share of the makespan are not shown in a summary."""
@@ -119,6 +121,7 @@ class _History:
     """End, start and source of transfers, by item and target."""
     left: dict[str, float] = field(default_factory=dict)
     busy: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    interrupted: Interruptions = field(default_factory=Interruptions)
 
     def ended(self, task: str, before: float) -> _Execution | None:
         """The last execution of a task that ended by a time, or else its first."""
@@ -133,7 +136,11 @@ class _History:
 
 
 def deviations(
-    plan: Plan | None, events: Iterable[Event], graph: Graph, platform: Platform
+    plan: Plan | None,
+    events: Iterable[Event],
+    graph: Graph,
+    platform: Platform,
+    interrupted: Interruptions | None = None,
 ) -> Deviations | None:
     """How a run's makespan differs from its plan's, by cause; None if no task has finished.
 
@@ -152,6 +159,7 @@ def deviations(
     happened = _happened(events)
     if not happened.executions:
         return None
+    happened.interrupted = interrupted or Interruptions()
     # A plan has tasks that take longer than expected by what the engine takes.
     of_plan = None if plan is None else _split(_planned(plan), graph, expected, {}, "overhead")[0]
     of_run, path = _split(happened, graph, expected, planned_host)
@@ -232,7 +240,17 @@ def _split(
         walk.back_to(run.finish, "overhead")
         walk.back_to(run.start + expected(number[task], run.host), longer)
         walk.back_to(run.start, "compute")
-        task = _waited_for(history, graph, walk, number[task], run, planned_host.get(task))
+        for since, until, host in reversed(history.interrupted.before(task, run.host, run.start)):
+            if until > walk.at:
+                continue
+            maker = _waited_for(history, graph, walk, number[task], run, planned_host.get(task), until)
+            if walk.at > until:
+                break
+            walk.back_to(since, "fault")
+            run = _Execution(host, since, until)
+        else:
+            maker = _waited_for(history, graph, walk, number[task], run, planned_host.get(task))
+        task = maker
     walk.back_to(0.0, "overhead")
     return Split(**walk.seconds), path
 
@@ -245,6 +263,8 @@ class _Input:
     made: float = 0.0
     sent: float | None = None
     maker: str | None = None
+    cut: float | None = None
+    """When its first transfer started, if that was cut off."""
 
 
 def _input_of(history: _History, graph: Graph, item: int, run: _Execution) -> _Input:
@@ -255,7 +275,8 @@ def _input_of(history: _History, graph: Graph, item: int, run: _Execution) -> _I
     arrival = history.arrived(name, run.host, run.start)
     if arrival is None or (made is not None and made.host == run.host):
         return _Input(finish, finish, None, maker)
-    return _Input(arrival[0], min(finish, arrival[0]), arrival[1], maker)
+    cut = history.interrupted.first_cut(name, run.host, finish, arrival[1])
+    return _Input(arrival[0], min(finish, arrival[0]), arrival[1], maker, cut)
 
 
 def _sent_for(last: _Input, inputs: list[_Input]) -> _Input:
@@ -270,19 +291,31 @@ def _sent_for(last: _Input, inputs: list[_Input]) -> _Input:
 
 
 def _waited_for(
-    history: _History, graph: Graph, walk: _Walk, task: int, run: _Execution, planned_host: str | None
+    history: _History,
+    graph: Graph,
+    walk: _Walk,
+    task: int,
+    run: _Execution,
+    planned_host: str | None,
+    earliest: float = 0.0,
 ) -> str | None:
-    """Book the time until a task's last input was there, and its transfer; return the task that made that input."""
+    """Book the time until a task's last input was there, and its transfer; return the task that made that input.
+
+    Nothing before `earliest` is booked.
+    """
     inputs = [_input_of(history, graph, item, run) for item in graph.reads_of(task).tolist()]
     last = max(inputs, key=lambda each: (each.there, each.maker is not None), default=_Input())
-    ready, since = last.there, _sent_for(last, inputs)
-    began, maker = since.made, since.maker
+    since = _sent_for(last, inputs)
+    ready, began, maker = max(last.there, earliest), max(since.made, earliest), since.maker
     gone = history.left.get(planned_host or "")
     if gone is not None and planned_host != run.host and gone < walk.at:
         walk.back_to(max(ready, gone), "fault")
     walk.seconds["queue"] += _busy_within(history.busy.get(run.host, []), ready, walk.at)
     walk.seconds["overhead"] -= _busy_within(history.busy.get(run.host, []), ready, walk.at)
     walk.back_to(ready, "overhead")
+    if last.cut is not None and last.sent is not None:
+        walk.back_to(max(last.sent, began), "link")
+        walk.back_to(max(last.cut, began), "fault")
     walk.back_to(began, "link")
     return maker
 

@@ -1,9 +1,10 @@
 """Why a simulated run took as long as it did: utilisation, what tasks waited for, and what the makespan consists of.
 
-Waiting counts every task from the beginning of the run to its start: until its inputs were made (input), until they had
-arrived (link), and then, with all inputs there,
+Waiting counts every task from the beginning of the run to its start: until its inputs were made (input), while an
+earlier execution of it ran that was stopped or whose results were lost, and while its host was away (fault). For each
+time before, between and after these, it counts until the inputs had arrived (link; from the start of a transfer that
+was cut off until it was sent again: fault), and then, with all inputs there,
 
-- until an earlier execution of it was stopped, or its results were lost, because a host left (fault),
 - as long as its host ran tasks that took longer than estimated (estimate), or ran other tasks (queue),
 - as long as its host was idle, until a task started there that came first (order),
 - as long as its host was idle, until a host left, from which it may have been moved (fault),
@@ -17,14 +18,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.units import plural, show_time
 from headrace.report.deviations import CAUSES, Deviations, deviations
+from headrace.report.interruptions import Interruption, Interruptions, Stopped
 
 if TYPE_CHECKING:
     from headrace.simulator.events.run import SimulatedRun
@@ -74,7 +76,10 @@ class Explanation:
         """For a table."""
         host, share = self.busiest
         # That tasks wait for those before them says nothing about the run.
-        told = {cause: seconds for cause, seconds in self.waiting.items() if seconds > 0 and cause != "input"}
+        least = _ROUNDING * self.split.happened.total
+        told = {
+            cause: seconds for cause, seconds in self.waiting.items() if seconds > least and cause != "input"
+        }
         waits = ", ".join(
             f"{_NAMES.get(cause, cause)} {show_time(seconds)}" for cause, seconds in told.items()
         )
@@ -89,7 +94,9 @@ def explain_simulated(run: SimulatedRun) -> Explanation | None:
     """Explain a simulated run; None if it is too long for that, or no task ended. O(log), and the path's hosts."""
     if run.events > MOST_EVENTS:
         return None
-    return explain(list(_logged(run)), run.graph, run.platform, run.makespan, list(_stopped(run)))
+    cut: list[DataMoved] = []
+    events = list(_logged(run, cut))
+    return explain(events, run.graph, run.platform, run.makespan, list(_stopped(run)), cut)
 
 
 def explain_plan(plan: Plan) -> Explanation | None:
@@ -102,17 +109,15 @@ def explain_plan(plan: Plan) -> Explanation | None:
     return explain(events, plan.graph, plan.platform, plan.makespan)
 
 
-class Stopped(NamedTuple):
-    """An execution that did not finish."""
-
-    time: float
-    task: str
-
-
 def explain(
-    events: list[Event], graph: Graph, platform: Platform, makespan: float, stopped: Sequence[Stopped] = ()
+    events: list[Event],
+    graph: Graph,
+    platform: Platform,
+    makespan: float,
+    stopped: Sequence[Stopped] = (),
+    cut: Sequence[DataMoved] = (),
 ) -> Explanation | None:
-    """Explain what happened; `stopped` are the executions that did not finish, in order of time."""
+    """Explain what happened; `stopped` are executions that did not finish, `cut` transfers that were cut off."""
     finished = [event for event in events if isinstance(event, TaskFinished)]
     if not finished or makespan <= 0:
         return None
@@ -120,7 +125,8 @@ def explain(
         *(e for e in events if not isinstance(e, DataMoved)),
         *_at_hosts(events, finished, graph, platform),
     ]
-    split = deviations(None, events, graph, platform)
+    interrupted = Interruptions.of_run(events, stopped, _at_hosts(cut, finished, graph, platform))
+    split = deviations(None, events, graph, platform, interrupted)
     assert split is not None
     late = max(0.0, makespan - split.happened.total)  # results on their way to where they are wanted
     causes = {cause: getattr(split.happened, cause) for cause in CAUSES}
@@ -133,7 +139,7 @@ def explain(
     return Explanation(
         utilisation=sum(used.values()) / (sum(cores.values()) * makespan),
         busiest=busiest,
-        waiting=_waiting(events, finished, graph, platform, stopped),
+        waiting=_Waiting(events, finished, graph, platform, stopped, interrupted).by_cause(),
         split=split,
         limit=_limit(split, late, makespan),
     )
@@ -149,8 +155,11 @@ def _limit(split: Deviations, late: float, makespan: float) -> str:
     return f"a path of {plural(len(split.path), 'task')} to {split.path[0]!r}: {told}"
 
 
-def _logged(run: SimulatedRun) -> Iterator[Event]:
-    """The log as events: tasks that ended, transfers that arrived, hosts that left."""
+def _logged(run: SimulatedRun, cut: list[DataMoved]) -> Iterator[Event]:
+    """The log as events: tasks that ended, transfers that arrived, hosts that left and joined.
+
+    Transfers that were cut off are added to `cut`.
+    """
     from headrace.simulator.events import grid_state as w
 
     graph, hosts = run.graph, [host.name for host in run.platform.hosts]
@@ -165,17 +174,30 @@ def _logged(run: SimulatedRun) -> Iterator[Event]:
             yield TaskFinished(time, graph.task_names[a], hosts[b], begun[a, b])
         elif kind == w.MOVE_STARTED:
             sent[a, c] = time
-        elif kind == w.MOVE_ENDED:
-            yield DataMoved(time, graph.item_names[a], places[b], places[c], sent[a, c], float(graph.size[a]))
+        elif kind in (w.MOVE_ENDED, w.MOVE_CUT):
+            size = float(graph.size[a])
+            move = DataMoved(time, graph.item_names[a], places[b], places[c], sent[a, c], size)
+            if kind == w.MOVE_ENDED:
+                yield move
+            else:
+                cut.append(move)
         elif kind == w.HOST_LEFT and time > 0:
             yield HostLeft(time, hosts[a])
+        elif kind == w.HOST_JOINED:
+            yield HostJoined(time, hosts[a])
 
 
 def _stopped(run: SimulatedRun) -> Iterator[Stopped]:
     from headrace.simulator.events import grid_state as w
 
-    for i in (run.log_kind == w.TASK_STOPPED).nonzero()[0].tolist():
-        yield Stopped(float(run.log_time[i]), run.graph.task_names[run.log_subject[i]])
+    begun: dict[tuple[int, int], float] = {}
+    columns = (run.log_kind, run.log_time, run.log_subject, run.log_from)
+    for kind, time, task, host in zip(*(column.tolist() for column in columns), strict=True):
+        if kind == w.TASK_STARTED:
+            begun[task, host] = time
+        elif kind == w.TASK_STOPPED:
+            name = run.graph.task_names[task]
+            yield Stopped(time, name, run.platform.hosts[host].name, begun[task, host])
 
 
 def _at_hosts(
@@ -207,79 +229,119 @@ def _busy_seconds(finished: list[TaskFinished], graph: Graph) -> dict[str, float
     return used
 
 
-def _waiting(
-    events: list[Event],
-    finished: list[TaskFinished],
-    graph: Graph,
-    platform: Platform,
-    stopped: Sequence[Stopped],
-) -> dict[str, float]:
+class _Waiting:
     """Seconds that tasks waited, by cause; of a task that ran several times, the last time counts."""
-    number = {name: t for t, name in enumerate(graph.task_names)}
-    ended = {event.task: event for event in finished}
-    arrived: dict[tuple[str, str], float] = {}
-    for event in events:
-        if isinstance(event, DataMoved):
-            arrived[event.item, event.target] = event.time
-    running = _Spans((event.host, event.start, event.time) for event in finished)
-    late = _Spans(_overruns(finished, graph, platform, number))
-    stops: dict[str, list[float]] = {}
-    for time, task in stopped:
-        stops.setdefault(task, []).append(time)
-    losses = [event.time for event in events if isinstance(event, HostLeft)]
-    for event in finished:
-        if event is not ended[event.task]:  # its results were lost later on
-            stops.setdefault(event.task, []).extend([event.time, *(t for t in losses if t >= event.time)])
-    waited = dict.fromkeys(("input", "link", "queue", "estimate", "order", "fault", "other"), 0.0)
-    started_before = _starts_before(ended.values())
-    for task, event in ended.items():
-        made = there = 0.0
-        for item in graph.reads_of(number[task]).tolist():
-            producer = int(graph.producer[item])
-            done = ended[graph.task_names[producer]].time if producer >= 0 else 0.0
-            if done > event.start:  # made again after this task had it
-                continue
-            made = max(made, done)
-            came = arrived.get((graph.item_names[item], event.host), done)
-            there = max(there, came if came <= event.start else done)
-        there = max(made, there)
-        again = max((time for time in stops.get(task, ()) if time <= event.start), default=there)
-        again = max(again, there)
-        busy = running.between(event.host, again, event.start)
-        overrun = min(busy, late.between(event.host, again, event.start))
-        waited["input"] += made
-        waited["link"] += there - made
-        waited["fault"] += again - there
-        waited["estimate"] += overrun
-        waited["queue"] += busy - overrun
-        idle = max(0.0, event.start - again - busy)
-        earlier, latest = started_before[task]
-        lost = max((time for time in losses if time <= event.start), default=-1.0)
-        turn = max(again, earlier if lost >= latest else latest)
+
+    def __init__(
+        self,
+        events: list[Event],
+        finished: list[TaskFinished],
+        graph: Graph,
+        platform: Platform,
+        stopped: Sequence[Stopped],
+        interrupted: Interruptions,
+    ) -> None:
+        self.graph, self.interrupted = graph, interrupted
+        self.number = {name: t for t, name in enumerate(graph.task_names)}
+        self.ended = {event.task: event for event in finished}
+        self.arrived: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        """When an item had arrived at a host, and when it was sent."""
+        for event in events:
+            if isinstance(event, DataMoved):
+                self.arrived.setdefault((event.item, event.target), []).append((event.time, event.start))
+        for arrivals in self.arrived.values():
+            arrivals.sort()
+        executions: list[TaskFinished | Stopped] = [*finished, *stopped]
+        self.running = _Spans((each.host, each.start, each.time) for each in executions)
+        self.late = _Spans(_overruns(finished, graph, platform, self.number))
+        self.losses = [event.time for event in events if isinstance(event, HostLeft)]
+        self.lost: dict[str, list[TaskFinished]] = {}
+        for event in finished:
+            if event is not self.ended[event.task]:  # its results were lost later on
+                self.lost.setdefault(event.task, []).append(event)
+        self.started_before = _starts_before(executions)
+        causes = ("input", "link", "queue", "estimate", "order", "fault", "other")
+        self.waited = dict.fromkeys(causes, 0.0)
+
+    def by_cause(self) -> dict[str, float]:
+        for task, event in self.ended.items():
+            at = self._made(task, event.start)
+            self.waited["input"] += at
+            for since, until, host in self._interruptions(event):
+                if until > at:
+                    self._wait(task, host, at, max(since, at))
+                    self.waited["fault"] += until - max(since, at)
+                    at = until
+            self._wait(task, event.host, at, event.start)
+        return self.waited
+
+    def _made(self, task: str, start: float) -> float:
+        """When the last input was made."""
+        made = 0.0
+        for item in self.graph.reads_of(self.number[task]).tolist():
+            producer = int(self.graph.producer[item])
+            done = self.ended[self.graph.task_names[producer]].time if producer >= 0 else 0.0
+            if done <= start:  # or else made again after this task had it
+                made = max(made, done)
+        return made
+
+    def _interruptions(self, event: TaskFinished) -> list[Interruption]:
+        spans = self.interrupted.before(event.task, event.host, event.start)
+        for before in self.lost.get(event.task, ()):
+            losses = (time for time in self.losses if before.time <= time <= event.start)
+            spans.append(Interruption(before.start, max(losses, default=before.time), before.host))
+        return sorted(span for span in spans if span.until <= event.start)
+
+    def _wait(self, task: str, host: str, since: float, start: float) -> None:
+        """Count the time until a start, or until an interruption; all inputs were made before it."""
+        if start <= since:
+            return
+        there, cut = since, 0.0
+        for item in self.graph.reads_of(self.number[task]).tolist():
+            name = self.graph.item_names[item]
+            arrivals = self.arrived.get((name, host), [])
+            at = bisect_right(arrivals, (start, start))
+            if at and arrivals[at - 1][0] > there:
+                there, sent = arrivals[at - 1]
+                first = self.interrupted.first_cut(name, host, since, sent)
+                cut = 0.0 if first is None else sent - first
+        busy = self.running.between(host, there, start)
+        overrun = min(busy, self.late.between(host, there, start))
+        idle = max(0.0, start - there - busy)
+        earlier, latest = self.started_before.get((task, start), (0.0, 0.0))
+        lost = max((time for time in self.losses if time <= start), default=-1.0)
+        turn = max(there, earlier if lost >= latest else latest)
         moved = max(turn, lost)
-        in_order = min(idle, max(0.0, turn - again - running.between(event.host, again, turn)))
-        after_loss = min(idle - in_order, max(0.0, moved - turn - running.between(event.host, turn, moved)))
-        waited["order"] += in_order
-        waited["fault"] += after_loss
-        waited["other"] += idle - in_order - after_loss
-    return waited
+        in_order = min(idle, max(0.0, turn - there - self.running.between(host, there, turn)))
+        after_loss = min(idle - in_order, max(0.0, moved - turn - self.running.between(host, turn, moved)))
+        self.waited["link"] += there - since - cut
+        self.waited["fault"] += cut + after_loss
+        self.waited["estimate"] += overrun
+        self.waited["queue"] += busy - overrun
+        self.waited["order"] += in_order
+        self.waited["other"] += idle - in_order - after_loss
 
 
-def _starts_before(executions: Iterable[TaskFinished]) -> dict[str, tuple[float, float]]:
-    """When the last of the other tasks of its host started that started before a task, or not after it; 0: none."""
-    by_host: dict[str, list[TaskFinished]] = {}
-    for event in executions:
-        by_host.setdefault(event.host, []).append(event)
-    before: dict[str, tuple[float, float]] = {}
-    for events in by_host.values():
-        events.sort(key=lambda event: event.start)
+def _starts_before(
+    executions: Iterable[TaskFinished | Stopped],
+) -> dict[tuple[str, float], tuple[float, float]]:
+    """When the last of the other tasks of its host started that started before an execution, or not after it; 0: none.
+
+    By task and start.
+    """
+    by_host: dict[str, list[tuple[float, str]]] = {}
+    for each in executions:
+        by_host.setdefault(each.host, []).append((each.start, each.task))
+    before: dict[tuple[str, float], tuple[float, float]] = {}
+    for started in by_host.values():
+        started.sort()
         earlier = 0.0
-        for k, event in enumerate(events):
-            if k and events[k - 1].start < event.start:
-                earlier = events[k - 1].start
-            neighbours = [*events[max(0, k - 1) : k], *events[k + 1 : k + 2]]
-            together = any(other.start == event.start for other in neighbours)
-            before[event.task] = earlier, event.start if together else earlier
+        for k, (start, task) in enumerate(started):
+            if k and started[k - 1][0] < start:
+                earlier = started[k - 1][0]
+            neighbours = [*started[max(0, k - 1) : k], *started[k + 1 : k + 2]]
+            together = any(other == start for other, _ in neighbours)
+            before[task, start] = earlier, start if together else earlier
     return before
 
 

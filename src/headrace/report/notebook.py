@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -49,16 +50,25 @@ def program_html(program: Program) -> str:
 
 
 def platform_html(platform: Platform) -> str:
-    """The hosts with their speeds and cores."""
+    """The hosts with their speeds, cores and load, and with memory and resources if any host has them."""
+    headers = ["site", "host", "speed", "cores", "load"]
     rows = [
         [site.name, host.name, f"{host.speed:g}", str(host.cores), f"{host.load:.0%}"]
         for site in platform.sites
         for host in site.hosts
     ]
+    if any(math.isfinite(host.memory) for host in platform.hosts):
+        headers.append("memory")
+        for row, host in zip(rows, platform.hosts, strict=True):
+            row.append(show_size(host.memory) if math.isfinite(host.memory) else "unlimited")
+    if any(host.resources for host in platform.hosts):
+        headers.append("resources")
+        for row, host in zip(rows, platform.hosts, strict=True):
+            row.append(", ".join(f"{count} {name}" for name, count in host.resources.items()))
     title = f"Platform {platform.name}: {plural(len(rows), 'host')}, contention {platform.contention}"
     left = len(rows) - _SHOWN
-    shown = rows[:_SHOWN] + ([["...", f"{left} more", "", "", ""]] if left > 0 else [])
-    return table_html(title, shown, ["site", "host", "speed", "cores", "load"])
+    more = ["...", f"{left} more", *[""] * (len(headers) - 2)]
+    return table_html(title, rows[:_SHOWN] + ([more] if left > 0 else []), headers)
 
 
 def plan_html(plan: Plan) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
+from headrace.model.arguments import short, wrong_argument
 from headrace.model.errors import UsageError
-from headrace.model.units import quantity
+from headrace.model.units import as_seconds, quantity
 from headrace.runtime.kept_files import Keep
 
 Replication: TypeAlias = int | Literal["auto"]
@@ -66,15 +67,17 @@ class RunPolicy:
         default=1.0,
         metadata={
             "option": "--backoff",
-            "metavar": "SECONDS",
-            "help": "Seconds to wait before the first retry of a task; the wait doubles with each further one.",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--backoff"),
+            "help": "How long to wait before the first retry of a task; the wait doubles with each further one.",
         },
     )
     timeout: float | None = field(
         default=None,
         metadata={
             "option": "--timeout",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--timeout"),
             "help": "How long one attempt of a task may take.",
             "default_text": "no limit",
         },
@@ -118,25 +121,27 @@ class RunPolicy:
     )
 
     def __post_init__(self) -> None:
-        for name in ("suspect", "stall"):
-            seconds = getattr(self, name)
-            if not 0 < seconds < math.inf:
-                raise UsageError(f"{name} is {seconds}", hint="give seconds above 0")
+        self._read_times("suspect", "stall", "timeout", above=True)
+        self._read_times("backoff", "disk_wait", "failure_wait")
         if not (isinstance(self.retries, int) and self.retries >= 0):
             raise UsageError(f"retries is {self.retries!r}", hint="give a whole number, 0 or more")
-        if not 0 <= self.backoff < math.inf:
-            raise UsageError(f"backoff is {self.backoff}", hint="give seconds, 0 or more")
-        if self.timeout is not None and not self.timeout > 0:
-            raise UsageError(f"timeout is {self.timeout}", hint="give seconds above 0")
         if self.keep not in get_args(Keep):
             raise UsageError(f"keep is {self.keep!r}", hint="use all, auto or results")
-        for name in ("disk_wait", "failure_wait"):
-            seconds = getattr(self, name)
-            if not 0 <= seconds < math.inf:
-                raise UsageError(f"{name} is {seconds}", hint="give seconds, 0 or more")
         object.__setattr__(self, "shared", _absolute(self.shared))
         if self.replicate != "auto" and not (isinstance(self.replicate, int) and self.replicate >= 0):
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
+
+    def _read_times(self, *names: str, above: bool = False) -> None:
+        """Replace texts with units by seconds, in place; `above`: 0 is too little."""
+        for name in names:
+            given = getattr(self, name)
+            if given is None and name == "timeout":
+                continue
+            seconds = as_seconds(given)
+            if seconds is None or not 0 <= seconds < math.inf or (above and seconds == 0):
+                hint = "give seconds above 0" if above else "give seconds, 0 or more"
+                raise UsageError(f"{name} is {short(given)}", hint=hint)
+            object.__setattr__(self, name, seconds)
 
 
 def _absolute(folders: Sequence[str]) -> tuple[str, ...]:
@@ -175,6 +180,8 @@ def with_fields(policy: RunPolicy | None, given: Mapping[str, Any]) -> RunPolicy
         ...
     headrace.model.errors.UsageError: unknown parameter 'stalling' (try: one of suspect, ...)
     """
+    if policy is not None and not isinstance(policy, RunPolicy):
+        raise wrong_argument("policy", policy, "give its fields as keywords, such as keep='all'")
     known = [each.name for each in fields(RunPolicy)]
     for name in given:
         if name not in known:
