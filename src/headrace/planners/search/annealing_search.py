@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -37,8 +38,9 @@ _SWEEPS = 5000
 """Number of moves per task that allows the highest initial temperature; fewer leave no time to cool down from it."""
 _MOST_ROUNDS = 4
 """Maximum number of successive searches, all from the first plan, if there is time for several."""
-_CHUNKS = 100
-"""Number of calls of the compiled loop; between calls the clock is read and progress is reported."""
+_CHUNKS, _CHUNK = 100, 0.5
+"""Least number and greatest length of calls of the compiled loop; between calls the clock is read and progress is
+reported."""
 _MOST_ENTRIES = 50_000_000
 """Maximum number of entries of a table (tasks x places, places x places)."""
 
@@ -112,7 +114,7 @@ class _Descent:
         rounds = min(_MOST_ROUNDS, max(1, int(sweeps / _SWEEPS / 2)))
         warmest = min(0.3, max(_WARMEST, _WARMEST_TASK / n))
         start = min(warmest, max(_LEAST_WARM, warmest * (sweeps / _SWEEPS) ** 2))
-        chunks = _CHUNKS // rounds
+        chunks = max(_CHUNKS // rounds, math.ceil(seconds / rounds / _CHUNK))
         for number in range(rounds):
             if stop():
                 break
