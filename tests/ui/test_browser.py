@@ -259,9 +259,12 @@ def test_a_dragged_bar_gives_a_rule(tab: Tab):
     page.get_by_label("Scheduler").select_option("heft")
     page.get_by_role("button", name="Plan", exact=True).last.click()
     chart = page.locator("canvas")
-    chart.focus()
-    page.keyboard.press("n")
-    page.wait_for_selector(".move")
+    for _ in range(100):  # the chart is drawn again, without the focus, as soon as its bars can be moved
+        chart.focus()
+        page.keyboard.press("n")
+        if page.locator(".move").is_visible():
+            break
+        page.wait_for_timeout(300)
     where = page.evaluate(
         """() => { const panel = document.querySelector(".gantt").panel, bar = panel.selected, data = panel.data;
         const lane = data.lanes.findIndex(([host, thin], at) => !thin && host !== data.lanes[data.lane[bar]][0]);
