@@ -54,7 +54,7 @@ from headrace.planners.partial_schedule import (
     return_all_results,
 )
 
-EXACT_ON_SHARED_LINKS = 32
+EXACT_ON_SHARED_LINKS = 24
 EXACT_IN_SWEEPS = 10_000
 """Up to how many ready tasks all keys are current (see `renewals`): where a transfer can delay all others, and in
 sweeps, where keys take much less time."""
