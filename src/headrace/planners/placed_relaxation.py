@@ -119,7 +119,7 @@ def _send(
 
 @inner
 def _least_of_others(values: Floats, least: Floats) -> None:
-    """The least of all values but one, for each of them."""
+    """For each value, the least of all others; `least` may be the same array."""
     first, second, at = np.inf, np.inf, -1
     for k in range(len(values)):
         if values[k] < first:

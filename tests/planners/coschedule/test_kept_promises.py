@@ -298,8 +298,8 @@ def test_a_neighbourhood_ends_with_the_clock() -> None:
     program, platform = tiered_grid(40, 1)
     scheduler, plan = all_at(program, platform, 0)
     ticks, began = ticks_of(scheduler.instance, plan), work_clock()
-    decide_anew(scheduler.instance, plan, list(range(24)), ticks, 60.0, began + 0.2)
-    assert work_clock() - began < 4
+    found = decide_anew(scheduler.instance, plan, list(range(24)), ticks, 60.0, began + 0.2)
+    assert found.work < 30.0  # without the clock it is all 60
 
 
 @pytest.mark.slow
